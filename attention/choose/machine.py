@@ -1,11 +1,12 @@
 """Whose profile judges a call: this machine's own, or else the nearest shipped one, said aloud."""
 
 import os
+import warnings
 from dataclasses import dataclass, replace
 from functools import cache
 
 from microbench import paths
-from microbench.errors import UnknownGpu
+from microbench.errors import DataWarning, UnknownGpu
 from microbench.machine.arch import CUDA, by_compute_capability
 from microbench.machine.nvml import board, slug, uuid_sha256
 from microbench.published import load
@@ -16,6 +17,7 @@ from microbench.results.profile import Profile, advising, available, with_board
 
 HOST = "host"
 UNMEASURED_VARIABLE = "SMSCOPE_UNMEASURED"
+ON = ("1", "true", "yes", "on")
 BENCH = paths.typed("bench")
 
 
@@ -87,7 +89,15 @@ def _published_of(gpu: str) -> Profile | None:
 
 def takes_unmeasured() -> bool:
     """Whether the caller wants kernels of ours that nobody has timed on this kind of GPU: SMSCOPE_UNMEASURED=1."""
-    return os.environ.get(UNMEASURED_VARIABLE, "").lower() in ("1", "true", "yes", "on")
+    return _is_on(os.environ.get(UNMEASURED_VARIABLE, ""))
+
+
+@cache
+def _is_on(asked: str) -> bool:
+    """Asked by every choice, and said once where it is neither."""
+    if asked.lower() not in (*ON, "", "0", "false", "no", "off"):
+        warnings.warn(f"{UNMEASURED_VARIABLE}={asked} is neither 1 nor 0, and counts as 0.", DataWarning, stacklevel=2)
+    return asked.lower() in ON
 
 
 @cache

@@ -1,5 +1,6 @@
 """Few queries go to kernels that split keys; a kernel never timed on this kind of GPU waits behind torch's."""
 
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -7,10 +8,11 @@ import pytest
 from attention.choose import learned
 from attention.choose.choose import UNPROVEN, choose
 from attention.choose.corrections import OWN_WORD, Corrections, Observation, corrections
-from attention.choose.machine import published_for
+from attention.choose.machine import published_for, takes_unmeasured
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path, shipped
 from microbench import paths
+from microbench.errors import DataWarning
 from microbench.results.profile import Profile
 from tests.cpu.attention_profiles import hopper_profile
 
@@ -166,3 +168,11 @@ def test_what_a_kernel_cannot_serve_is_said_before_that_it_was_never_run():
     choice = choose(volta, problem(4096, 4096), efficiencies=Corrections())
     assert choice.fallback is not None and ours in choice.fallback and "bfloat16" in choice.fallback
     assert "SMSCOPE_UNMEASURED" not in choice.fallback
+
+
+def test_a_word_for_neither_is_said_once_and_counts_as_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMSCOPE_UNMEASURED", "2, please")
+    with pytest.warns(DataWarning, match="SMSCOPE_UNMEASURED=2, please is neither 1 nor 0, and counts as 0"):
+        assert not takes_unmeasured()
+    with warnings.catch_warnings(action="error"):
+        assert not takes_unmeasured()

@@ -67,7 +67,7 @@ SETTLED = (
     Settled(
         "pack_gqa",
         lambda problem, values: packed(problem, values["warpgroups"]),
-        "heads of a group share tiles of rows where these are half as many then: K and V are read once for all",
+        "heads of a group share tiles of rows only where these are half as many then: K and V are read once for all",
         concerns=lambda problem: problem.heads_q > problem.heads_kv,
     ),
 )
