@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from attention.choose.lines import granules_of
-from attention.choose.one_clock import dram_of
+from attention.choose.one_clock import BY_BOXES, BY_ROWS, IN_STEP, Missed, dram_of
 from attention.choose.rates import DRAM, WRITE_BACK, WRITTEN_BACK, machine_of
 from attention.problem import AttentionProblem
 from microbench.results.profile import Profile
@@ -16,10 +16,14 @@ DECODE = AttentionProblem(16, 8, 4, 1, 16384, 80, dtype="bfloat16", device="cuda
 
 
 def given(
-    problem: AttentionProblem, at_once: float = 1.0, in_step: bool = True, l2_written: bool = False, rows: int = ROWS
+    problem: AttentionProblem,
+    at_once: float = 1.0,
+    missed: Missed = IN_STEP,
+    l2_written: bool = False,
+    rows: int = ROWS,
 ) -> float:
     """Bytes that it takes the time of."""
-    return dram_of(H200, problem, rows, at_once, in_step, l2_written).seconds * H200.value(DRAM)
+    return dram_of(H200, problem, rows, at_once, missed, l2_written).seconds * H200.value(DRAM)
 
 
 def of_dim(dim: int) -> AttentionProblem:
@@ -47,10 +51,16 @@ def test_a_granule_that_two_heads_share_comes_again_where_many_blocks_run_for_lo
     ("dim", "begun"), [(64, 0.0), (128, 0.0), (96, 1 / 2), (112, 3 / 4), (240, 3 / 4), (104, 7 / 8)]
 )
 def test_lines_that_two_heads_share_take_half_a_sector_more_where_blocks_keep_no_step(dim: int, begun: float) -> None:
-    apart, beside = (given(of_dim(dim), 0.01, in_step) for in_step in (False, True))
+    apart, beside = (given(of_dim(dim), 0.01, missed) for missed in (BY_ROWS, IN_STEP))
     assert apart - beside == pytest.approx(ROWS * 2 * begun * 16)
     of_one = replace(of_dim(dim), heads_q=2, heads_kv=1)
-    assert given(of_one, 0.01, in_step=False) == given(of_one, 0.01)
+    assert given(of_one, 0.01, BY_ROWS) == given(of_one, 0.01, BY_BOXES) == given(of_one, 0.01)
+
+
+def test_boxes_of_blocks_that_keep_no_step_have_half_of_the_shared_granules_again() -> None:
+    by_rows, by_boxes = (given(of_dim(104), 0.0, missed) for missed in (BY_ROWS, BY_BOXES))
+    assert by_boxes - by_rows == pytest.approx(ROWS * 2 * (64 * granules_of(104) - 208) / 2)
+    assert given(of_dim(96), 0.0, BY_BOXES) == given(of_dim(96), 0.0, BY_ROWS)
 
 
 def test_what_others_wrote_goes_back_until_nothing_of_it_is_left() -> None:

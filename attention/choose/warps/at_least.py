@@ -17,10 +17,10 @@ def of_waves(share: Dealt, last_seconds: float, dram: Term) -> Term | None:
     320 blocks of 1500 keys at head dim 64 took an H200 39.9 us where 264 run at once, and 34.4 where all do (use-23).
     """
     rest = share.blocks % share.places
-    if share.blocks <= share.places or not rest:
+    longer = last_seconds - dram.seconds * rest / share.blocks
+    if share.blocks <= share.places or not rest or longer <= 0:
         return None
-    seconds = dram.seconds + max(0.0, last_seconds - dram.seconds * rest / share.blocks)
-    return Term("waves of like blocks", "memory", seconds, dram.constant, dram.rate)
+    return Term("waves of like blocks", "memory", dram.seconds + longer, dram.constant, dram.rate)
 
 
 def of_unlike(machine: Machine, tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates, clock: float) -> Term:
