@@ -244,7 +244,7 @@ def test_what_was_compiled_ahead_waits_for_no_compiler(cached: Any, monkeypatch:
             done.set_result("" if len(tried) == 1 else "it is no class")
             return done
 
-    monkeypatch.setattr(flash_4_ahead, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(flash_4_ahead, "beside", Pool)
     jobs = flash_4_jobs()
     assert [job.jit_s > 0 for job in jobs] == [True, True]
     assert flash_4_ahead.compiled(jobs, lambda seconds: False) == jobs and tried == []
