@@ -78,7 +78,7 @@ def test_the_comparison_has_the_ratios_of_the_last_run_of_the_grid() -> None:
 
 def test_the_first_page_is_short() -> None:
     page = readme.pages()[0].read_text(encoding="utf-8")
-    assert page.startswith("# smscope") and len(page.split()) < 3200 and len(page.splitlines()) < 200
+    assert page.startswith("# smscope") and len(page.split()) < 3150 and len(page.splitlines()) < 180
 
 
 def test_a_new_probe_or_kernel_changes_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
