@@ -13,12 +13,10 @@ from attention.frontends.inputs import four_dimensional_mask
 from attention.frontends.route import Route
 from attention.judge.bias import is_causal_bias
 from attention.kernels.common.layout import Where
-from attention.kernels.torch import flash
 from attention.kernels.torch.common.own import within
 from attention.kernels.torch.common.readable import readable_mask
 from attention.op.known import Given, Known, Serve, keepable, with_gradient
-from attention.op.plan import Plan
-from attention.torch_private import torch_flash, torch_sdpa
+from attention.torch_private import torch_sdpa
 
 KNOWN = Known()
 
@@ -89,7 +87,7 @@ def _of_operator(
     trains: bool,
 ) -> Serve | None:
     from attention.kernels.launch.forms import HEADS_FIRST  # with what launches, where something is launched
-    from attention.op.by_plan import ByPlan, first_of, read_in_place
+    from attention.op.by_plan import ByFlash, ByPlan, first_of, is_of_flash, read_in_place
     from attention.op.launched import bringing, launched, server_of
     from attention.op.operands import Operands
 
@@ -99,8 +97,8 @@ def _of_operator(
     if route.plan.owner == "torch":
         if trains or not read_in_place(query, key, value):
             return None
-        if mask is None and _is_of_flash(route.plan):
-            return _by_flash(True, causality.scale)
+        if mask is None and is_of_flash(route.plan):
+            return ByFlash(HEADS_FIRST, True, causality.scale)
         return ByPlan(route.plan, HEADS_FIRST, operands)
     ready = launched(route.plan if route.tally is None else first_of(route.plan), query, key, value)
     if ready is None:
@@ -108,12 +106,6 @@ def _of_operator(
     if operands is not None and mask is not None:
         return bringing(ready, operands, query, key, [mask])
     return server_of(ready, causality, manner, trains)
-
-
-def _is_of_flash(plan: Plan) -> bool:
-    """Whether the operator of torch's flash attention is all of the call: the rest of a plan took the host 20 us."""
-    problem = plan.problem
-    return plan.run is flash.forward and problem.causal and flash.is_its_own(problem) and problem.head_dim % 8 == 0
 
 
 def _four_dimensional(query: torch.Tensor, extras: Extras) -> Extras:
@@ -132,14 +124,15 @@ def _of_torch(
     enable_gqa: bool,
 ) -> Serve | None:
     """None where it would read copies, or make a mask of causality."""
-    from attention.op.by_plan import read_in_place
+    from attention.kernels.launch.forms import HEADS_FIRST
+    from attention.op.by_plan import ByFlash, read_in_place
 
     if not read_in_place(query, key, value) or causality.bottom_right:
         return None
     if mask is not None and readable_mask(mask) is not mask:
         return None
     if route.kernel is not None and not settled:
-        return _by_flash(causality.causal, causality.scale)
+        return ByFlash(HEADS_FIRST, causality.causal, causality.scale)
     return _by_torch(causality.causal, causality.scale, enable_gqa)
 
 
@@ -153,17 +146,5 @@ def _by_torch(is_causal: bool, scale: float | None, enable_gqa: bool) -> Serve:
         query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, where: Where, given: Given
     ) -> torch.Tensor | None:
         return torch_sdpa(query, key, value, *given, **asked) if within.own is None else None
-
-    return serve
-
-
-def _by_flash(is_causal: bool, scale: float | None) -> Serve:
-    """As kernels.torch.flash.alone, the one kernel that a route names, of tensors that can be read where they lie."""
-
-    def serve(
-        query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, where: Where, given: Given
-    ) -> torch.Tensor | None:
-        out: torch.Tensor = torch_flash(query, key, value, 0.0, is_causal, False, scale=scale)[0]
-        return out
 
     return serve

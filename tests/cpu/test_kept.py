@@ -16,7 +16,9 @@ from attention.frontends import kept
 from attention.frontends import sdpa as frontend
 from attention.frontends.flash_attn import kept as kept_of_flash
 from attention.frontends.route import Route
+from attention.kernels.torch import flash
 from attention.kernels.torch.common.own import within
+from attention.op import by_plan
 from attention.op.known import Known
 from attention.op.plan import Plan
 from attention.problem import AttentionProblem
@@ -140,6 +142,29 @@ def test_torchs_function_serves_the_next_calls_of_flash_attn_func_that_it_has(
     assert found.is_contiguous()  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("with_lse", [False, True])
+def test_rows_that_end_at_the_last_key_are_the_operators_alone(
+    known: Known, monkeypatch: pytest.MonkeyPatch, with_lse: bool
+) -> None:
+    inputs, given = random((1, 4, 2, 16), *[(1, 8, 1, 16)] * 2), (0.0, 0.5, True, *OF_FLASH[3:8], with_lse)
+    problem = AttentionProblem(1, 2, 1, 4, 8, 16, scale=0.5, causal=True, alignment="bottom_right")
+    asked: list[Any] = []
+
+    def operator(*them: Any, scale: float) -> tuple[torch.Tensor]:
+        asked.append((*map(torch.Tensor.size, them[:3]), *them[3:], scale))
+        return (them[0] + 1,)
+
+    monkeypatch.setattr(by_plan, "torch_flash", operator)
+    plan = Plan(problem, Config(), flash.forward, "torch", None)
+    kept_of_flash.keep(plan, *inputs, given, Options(scale=0.5), Manner())
+    if with_lse:  # which the plan alone gives
+        assert isinstance(next(iter(known.calls.values())).serve, by_plan.ByPlan)
+        return
+    found = flash_attn_func(*inputs, softmax_scale=0.5, causal=True)
+    assert torch.equal(found, inputs[0] + 1)  # type: ignore[arg-type]
+    assert asked == [((1, 2, 4, 16), *[(1, 1, 8, 16)] * 2, 0.0, True, False, 0.5)]
+
+
 def test_a_kernel_of_torchs_is_given_features_as_a_judged_call_gives_them(known: Known) -> None:
     seen: list[Extras] = []
 
@@ -189,7 +214,7 @@ def test_a_shape_of_flash_attn_func_that_is_called_often_changes_over(known: Kno
 
 def test_a_shape_of_sdpa_that_is_called_often_becomes_torchs(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, early = random(*[SHAPE] * 3), torch.zeros(SHAPE)
-    monkeypatch.setattr(kept, "torch_flash", lambda *_, **__: (early,))
+    monkeypatch.setattr(by_plan, "torch_flash", lambda *_, **__: (early,))
     new = route(kernel=lambda *_: early, tally=Tally())
     kept.keep(new, False, *inputs, None, PLAIN, Options())
     found = [sdpa(*inputs) for _ in range(CALLS_OF_A_SHAPE + 2)]

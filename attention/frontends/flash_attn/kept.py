@@ -121,14 +121,25 @@ def keep(
 
         names = tuple(name for name, tensor in zip(OPERANDS, tensors, strict=False) if tensor is not None)
         operands = Operands(names, casts.every, form)
-    from attention.op.by_plan import ByFunction, ByPlan, asked_of_function, one_or_both, read_in_place
+    from attention.op.by_plan import (
+        ByFlash,
+        ByFunction,
+        ByPlan,
+        asked_of_function,
+        is_of_flash,
+        one_or_both,
+        read_in_place,
+    )
 
     def server(plan: Plan) -> Serve | None:
         if plan.owner == "torch":
             if trains or not read_in_place(q, k, v):
                 return None
-            asked = None if packed or brought or with_lse else asked_of_function(plan)
-            return ByPlan(plan, form, operands, with_lse) if asked is None else ByFunction(form, asked)
+            if packed or brought or with_lse:
+                return ByPlan(plan, form, operands, with_lse)
+            if (asked := asked_of_function(plan)) is not None:
+                return ByFunction(form, asked)
+            return ByFlash(form, True, options.scale) if is_of_flash(plan) else ByPlan(plan, form)
         from attention.op.launched import bringing, launched, server_of
 
         ready = launched(plan, q, k, v, form)
