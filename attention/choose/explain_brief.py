@@ -20,9 +20,12 @@ def brief(explained: Explanation) -> Iterator[str]:
 
 def told(explained: Explanation) -> dict[str, object]:
     """The same for a program."""
-    found: dict[str, object] = {"problem": str(explained.choice.problem), "gpu": explained.choice.gpu}
-    found["stand_in"] = explained.stand_in
-    found["pick"] = _told(explained, explained.choice.pick)
+    found: dict[str, object] = {
+        "problem": str(explained.choice.problem),
+        "gpu": explained.choice.gpu,
+        "stand_in": explained.stand_in,
+        "pick": _told(explained, explained.choice.pick),
+    }
     for name, each in seconds_of(explained):
         found[name.lower().replace(" ", "_")] = _told(explained, each)
     return found | {"cautions": len(explained.cautions)}

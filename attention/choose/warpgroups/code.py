@@ -10,11 +10,11 @@ from attention.choose.coefficients import of
 from attention.choose.one_clock import code_of
 from attention.choose.prediction import Term
 from attention.choose.rates import DRAM_LATENCY, FAR_FETCH, FETCH, Machine
-from attention.choose.scores import ScoreCost
+from attention.choose.scores import ScoreCost, cost_of
 from attention.choose.warpgroups.masks import mask_lines
 from attention.choose.warpgroups.parts import Part
 from attention.problem import AttentionProblem
-from attention.tile import RING, WarpgroupTile
+from attention.tile import WarpgroupTile
 
 
 @lru_cache(maxsize=1024)
@@ -53,12 +53,11 @@ def before_first_tile(
 @lru_cache(maxsize=1024)
 def _laid(problem: AttentionProblem, tile: WarpgroupTile) -> float:
     """Lines from the begin of a kernel's code to the end of its producer's."""
-    edges = (problem.edges.left is not None) + (problem.edges.right is not None)
-    of_key = of("laid_key_lines") * (1 + edges)
+    of_key = of("laid_key_lines") * (1 + cost_of(problem).edges)
     of_key += of("laid_alibi_lines") * problem.alibi + of("laid_softcap_lines") * bool(problem.softcap)
     of_key += of("laid_mask_lines") * (problem.mask != "none")
     beside = of("laid_value_lines") * tile.value_dim + of("laid_range_lines") * problem.ranges
-    if tile.stages > RING:
+    if tile.crosses:
         of_key += of("laid_crossed_key_lines")
         beside += of("laid_crossed_lines")
     beside += of("laid_group_lines") * (tile.group > 1) + of("laid_part_lines") * (tile.key_splits > 1)

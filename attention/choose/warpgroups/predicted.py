@@ -4,7 +4,6 @@ The longest part of each phase counts; the rest is choose.one_clock.
 """
 
 from functools import lru_cache, partial
-from operator import attrgetter, mul
 from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
@@ -45,9 +44,10 @@ from attention.tile import RING, WarpgroupTile
 from microbench.results.profile import Profile
 
 INTERVAL, BURST = "wgmma_n128_bf16_interval_cycles", "wgmma_n128_bf16_burst_flops_per_s"
-CYCLES = attrgetter("cycles")
 EX2_BESIDE, FFMA_BESIDE = "wgmma_n128_bf16_beside_ex2_overlap_ratio", "wgmma_n128_bf16_beside_ffma_overlap_ratio"
 HELD_INTERVAL, HELD_LATENCY = "wgmma_n128_bf16_rs_interval_cycles", "wgmma_n128_bf16_rs_latency_cycles"
+
+Work = list[tuple[Parts, float]]  # steps of the busiest SM, and how often it has each
 
 
 def predicted(
@@ -65,34 +65,25 @@ def predicted(
     queries, keys = tile.warpgroups * (GROUP_ROWS // tile.group), tile.keys
     share = dealt(by_groups(problem, tile.group), queries, keys, units, lengths, tile.key_splits)
     cost = cost_of(problem)
-    steps: tuple[Parts, ...] = steps_of(tile, cost, rates)
     causal, edged = problem.edges.right is not None, share.rows if tile.key_splits == 1 else min(1.0, share.rows)
     fewer = _fewer(tile, cost, rates, *_seen(problem, queries)) if causal and tile.group == 1 else None
     together = share.rows - (edged * min(1.0, fewer.together if fewer else 1.0) if causal else 0.0)
-    times: tuple[float, ...] = (
-        share.keys,
-        share.rows,
-        share.edges,
-        *changes(tile, share.keys, share.rows),
-        1.0,
-        together,
-    )
+    work = _steps(tile, cost, rates, share, together)
+    step = work[0][0]
+    if fewer:
+        if tile.crosses:
+            work = _crossed_in_part(tile, work, share, fewer, together, cost, rates)
+        work = fewer.of(work, share, tile.key_splits)
     # Rows that are one tile of keys meet no guess, and the next one's mask is asked for while these are multiplied.
     longer = min(1.0, max(0.0, share.keys / share.rows - 1)) if tile.mask_ahead else 0.0
     lines = code_lines_of(tile, cost, longer > 0)
     if longer:
-        steps, times = (*steps, Parts.of(*mask_of_rows(tile, cost, rates))), (*times, longer * share.rows)
-        steps, times = (*steps, Parts.of(code_anew(machine, lines))), (*times, share.rows)
+        work.append((Parts.of(*mask_of_rows(tile, cost, rates)), longer * share.rows))
+        work.append((Parts.of(code_anew(machine, lines)), share.rows))
     if tile.key_splits > 1:
-        brought = Parts.of(*gathered(tile, share.parts, share.every, units, rates))
-        steps, times = (*steps, brought), (*times, 1.0)
-    if fewer:
-        if tile.crosses:
-            steps, times = _crossed_in_part(tile, steps, times, share, fewer, cost, rates)
-        many = fewer.times(share, tile.key_splits)
-        steps, times = (*steps, *fewer.steps), (times[0] - sum(many), *times[1:], *many)
+        work.append((Parts.of(*gathered(tile, share.parts, share.every, units, rates)), 1.0))
     spans = BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE
-    cycles = sum(map(mul, map(CYCLES, steps), times))
+    cycles = sum(parts.cycles * many for parts, many in work)
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, units / share.every)
@@ -110,8 +101,8 @@ def predicted(
     ends = _ends(machine, problem, tile, min(units, share.every))
     alone = sum(map(SECONDS, once))
     busy = cycles / clock + sum(map(SECONDS, ends)) + alone
-    terms = partial(_terms, machine, steps, times, clock, (*once, *ends))
-    unlike = _unlike(machine, problem, tile, steps[0], lengths, clock) if lengths else None
+    terms = partial(_terms, machine, work, clock, (*once, *ends))
+    unlike = _unlike(machine, problem, tile, step, lengths, clock) if lengths else None
     return call_of(machine, problem, terms, memory, busy, efficiency, tile.boxes, alone, unlike)
 
 
@@ -133,27 +124,35 @@ def _unlike(
     return Term("tiles of unequal keys", "memory", seconds, DRAM, dram)
 
 
+def _steps(tile: WarpgroupTile, cost: ScoreCost, rates: Rates, share: Dealt, together: float) -> Work:
+    """Those of steps_of: all tiles of keys first, then what comes beside them. `together`: tiles of rows that are."""
+    changed = changes(tile, share.keys, share.rows)
+    return [
+        *zip(
+            steps_of(tile, cost, rates),
+            (share.keys, share.rows, share.edges, *changed, 1.0, together),
+            strict=True,
+        )
+    ]
+
+
 def _crossed_in_part(
-    tile: WarpgroupTile,
-    steps: tuple[Parts, ...],
-    times: tuple[float, ...],
-    share: Dealt,
-    fewer: "Fewer",
-    cost: ScoreCost,
-    rates: Rates,
-) -> tuple[tuple[Parts, ...], tuple[float, ...]]:
+    tile: WarpgroupTile, work: Work, share: Dealt, fewer: "Fewer", together: float, cost: ScoreCost, rates: Rates
+) -> Work:
     """Where causality hides the last tile of keys from all warpgroups but one, that one's rows alone cross.
 
     Without crossing a longer ring brings nothing. By it blocks take numbers that many tiles of keys earlier, and as
     rows are unequal they end further apart, by half of that on the average.
     """
-    keys, *others = times
+    (step, keys), *others = work
     apart = min(1.0, fewer.together) * (tile.warpgroups - 1) / tile.warpgroups
-    ring = tile._replace(stages=RING)
-    of_ring = share.rows, share.edges, *changes(ring, share.keys, share.rows), *others[-2:]
+    _, *of_ring = _steps(tile._replace(stages=RING), cost, rates, share, together)
     further = (tile.stages - RING) / 2 if share.rows > 1 else 0.0
-    mixed = *((1 - apart) * each for each in others), *(apart * each for each in of_ring)
-    return (*steps, *steps_of(ring, cost, rates)[1:]), (keys + further, *mixed)
+    return [
+        (step, keys + further),
+        *((parts, (1 - apart) * many) for parts, many in others),
+        *((parts, apart * many) for parts, many in of_ring),
+    ]
 
 
 class Fewer(NamedTuple):
@@ -163,12 +162,17 @@ class Fewer(NamedTuple):
     of_rows: tuple[float, ...]
     together: float
 
-    def times(self, share: Dealt, key_splits: int) -> list[float]:
-        """Of the busiest SM. Of parts of a tile of rows one has the edge; each has a step of all its warpgroups."""
+    def of(self, work: Work, share: Dealt, key_splits: int) -> Work:
+        """Work whose tiles of keys are in part of fewer.
+
+        Of parts of a tile of rows one has the edge; each has a step of all its warpgroups.
+        """
         rows = share.rows if key_splits == 1 else 1.0
         most = max(0.0, share.keys - share.rows)
         times = min(rows, most / self.together) if self.together else 0.0
-        return [times * each for each in self.of_rows]
+        many = [times * each for each in self.of_rows]
+        (step, keys), *others = work
+        return [(step, keys - sum(many)), *others, *zip(self.steps, many, strict=True)]
 
 
 def _seen(problem: AttentionProblem, tile_rows: int) -> tuple[int, int, int]:
@@ -187,12 +191,10 @@ def _fewer(tile: WarpgroupTile, cost: ScoreCost, rates: Rates, right: int, tiles
     return Fewer(tuple(steps_of(each, cost, rates).keys for each in alone), of_rows, sum(of_rows))
 
 
-def _terms(
-    machine: Machine, steps: tuple[Parts, ...], times: tuple[float, ...], clock: float, beside: tuple[Term, ...]
-) -> list[Term]:
-    """Of each of the steps, so many times over, and of what is beside them."""
+def _terms(machine: Machine, work: Work, clock: float, beside: tuple[Term, ...]) -> list[Term]:
+    """Of all the work, and of what is beside it."""
     seconds: dict[tuple[str, str, str], float] = {}
-    for parts, many in zip(steps, times, strict=True):
+    for parts, many in work:
         for name, phase, each, constant in parts.each:
             seconds[name, phase, constant] = seconds.get((name, phase, constant), 0.0) + each * many / clock
     of_steps = [

@@ -96,10 +96,11 @@ def predicted(
     rates = _rates(machine, min(profile.sm_count, share.blocks))
     blocks, busy, rounds = _blocks(tile, cost, share, rates)
     brought = _brought(machine, problem, tile, share, rates)
-    empty = Part(
-        "empty blocks", of("empty_block_instructions") + of("empty_block_trips") * rates.l2_latency, L2_LATENCY
+    empty = (
+        Part("empty blocks", of("empty_block_instructions"), ""),
+        Part("turns of empty blocks", of("empty_block_trips") * rates.l2_latency, L2_LATENCY),
     )
-    cycles = busy + brought.left * rounds + brought.added * brought.times + empty.cycles * share.empty
+    cycles = busy + brought.left * rounds + brought.added * brought.times + sum(map(CYCLES, empty)) * share.empty
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, share.places / share.blocks)
@@ -121,7 +122,7 @@ def predicted(
         at_least = of_unlike(machine, tile, cost, share, rates, clock)
     elif share.alike:
         at_least = of_waves(share, its_block.cycles / clock - alone, dram)
-    terms = partial(_terms, machine, blocks, (*brought.over(rounds), ((empty,), share.empty)), clock, code)
+    terms = partial(_terms, machine, blocks, (*brought.over(rounds), (empty, share.empty)), clock, code)
     busy_seconds = cycles / clock + code.seconds
     return call_of(machine, problem, terms, memory, busy_seconds, efficiency, in_flight, alone, at_least, tile.kernels)
 
