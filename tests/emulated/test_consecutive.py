@@ -19,6 +19,9 @@ CASES = {
     "whole sectors": SOME,
     "rows that begin inside of a sector": replace(SOME, head_dim=72),
     "heads side by side": replace(SOME, head_dim=72, memory="bshd"),
+    "eight rows a pass, and a quarter of the threads idle": replace(SOME, head_dim=96),
+    "seven rows a pass": replace(SOME, head_dim=144),
+    "four of five rows a pass": replace(SOME, head_dim=176),
     "three chunks in four": replace(SOME, head_dim=88, seq_q=1),
     "two chunks": replace(SOME, head_dim=16),
     "values of another width": replace(SOME, head_dim=80, head_dim_v=48),
@@ -28,7 +31,10 @@ CASES = {
 ANY = "race|^out|^lse|out of bounds"
 BUGS = {
     "every row is the next one": Bug("consecutive.cuh", "void load(", "from + pass * stride", "from + stride", ANY),
-    "chunks lie where no product looks": Bug("consecutive.cuh", "void load(", "Row::bits(row + pass)", "0", ANY),
+    "chunks lie where no product looks": Bug("consecutive.cuh", "unsigned place(", "Row::bits(row + pass)", "0", ANY),
+    "every pass lies as the first one": Bug(
+        "consecutive.cuh", "void load(", "places[pass / kPass % kPlaces]", "places[0]", ANY
+    ),
     "columns that there are not are read": Bug(
         "consecutive.cuh", "void load(", "is_within(column - lead, columns)", "true", ANY
     ),
@@ -61,6 +67,14 @@ def test_rows_are_whole(name: str) -> None:
     forward = Forward(run, kernel_of(case), kernel_of(replace(case, lengths=((3, 141),))))
     for mode in MODES:
         assert not forward.why_wrong(mode, case, key_splits=2)
+
+
+def test_rows_are_whole_where_lines_come_in_parts() -> None:
+    config = config_of(32, key_warps=2)
+    kernel = Kernel(PATH, replace(config, values=(*config.values, ("whole_lines", 0))), SOME.problem)
+    forward = Forward(run, kernel, kernel)
+    assert kernel.build != kernel_of(SOME).build
+    assert not any(forward.why_wrong(mode, SOME, key_splits=2) for mode in MODES)
 
 
 def test_nothing_is_found_where_no_mistake_is_armed() -> None:
