@@ -8,6 +8,7 @@ that those timings are no proof of them: a set b that is drawn later is.
 
 from attention.choose.code_coefficients import CODE
 from attention.choose.coefficient import Coefficient
+from attention.choose.load_coefficients import LOADS
 from attention.choose.mask_coefficients import MASKS
 from attention.choose.part_coefficients import PARTS
 
@@ -175,33 +176,6 @@ TABLE = {
         "likewise where warps share rows, of K and, beside the exponentials, of V: 4 to 8 are fetched before the first "
         "product (SASS of key_loop.cuh)",
     ),
-    "copied_lines": Coefficient(
-        1.0,
-        "count",
-        "a line that a warp's cp.async touches is a cycle of the SM's load unit, as many bytes of it as it asks for, "
-        "and so is a sector that it touches beside what its bytes fill",
-    ),
-    "drift": Coefficient(
-        1 / 25,
-        "count",
-        "of its own time a block is apart from the one of the next head, which began beside it: 0 to 0.1 by the bytes "
-        "that DRAM gave again (dram__bytes_read, Nsight Compute, 15 calls of split_keys on an H100), 0.041 on average",
-    ),
-    "missed_sectors": Coefficient(
-        1 / 2,
-        "rule",
-        "that the L2 misses beside, of a line that two heads' rows share, where blocks do not keep step: 0.6 to 1.1 by "
-        "its counters, of which DRAM gives few (Nsight Compute, head dims 112 and 208 on an H200), and none where each "
-        "block has an SM alone. Of none, a half and one the one with the least regret on sets a, b and of use",
-    ),
-    "missed_granules": Coefficient(
-        1 / 2,
-        "rule",
-        "of granules that two heads share, that takes DRAM's time again at least, where blocks that do not keep step "
-        "ask by boxes of TMA: one query came 7 to 10 % too fast at head dims 104 to 136. Nobody has counted whether "
-        "DRAM gives them again; to blocks in step it gives none. Of none, a quarter, a half, three and all the one "
-        "with the least regret on sets b and of use",
-    ),
     "turn_trips": Coefficient(
         1.0,
         "rule",
@@ -240,20 +214,9 @@ TABLE = {
         "least error",
     ),
     **CODE,
+    **LOADS,
     **MASKS,
     **PARTS,
-    "block_loads": Coefficient(
-        2.0,
-        "count",
-        "of a tile its K and its V: all that shared memory holds are at a station of the queue, under way or at hand",
-    ),
-    "memory_sharers": Coefficient(
-        2.0,
-        "rule",
-        "SMs that wait for each other's loads at L2 and DRAM: those of a TPC. One would wait too long for its own, and "
-        "all of them for nothing. Of one to four, 16 and 132 the one with the least regret on sets a of an H100 and of "
-        "an H200",
-    ),
     "tile_instructions": Coefficient(
         100.0,
         "count",

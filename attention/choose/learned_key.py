@@ -44,6 +44,7 @@ DECIDING = (
     "choose/lengths",
     "choose/lines",
     "choose/longest_first",
+    "choose/load_coefficients",
     "choose/mask_coefficients",
     "choose/model",
     "choose/one_clock",

@@ -52,6 +52,19 @@ def _slowed(machine: Machine, flops_per_clk: float, burst: str) -> float:
     return max(0.0, machine.needed_clock_hz - machine.value(burst) / flops_per_clk / machine.profile.sm_count)
 
 
+class Loads(NamedTuple):
+    """So many of an SM under way at a time; 0 where nobody knows, so that the slowest alone counts.
+
+    `in_step`: each block has an SM to itself, and all ask for their tiles at once.
+    """
+
+    in_flight: int = 0
+    in_step: bool = False
+
+
+UNKNOWN_LOADS = Loads()
+
+
 def call_of(
     machine: Machine,
     problem: AttentionProblem,
@@ -59,20 +72,19 @@ def call_of(
     memory: tuple[Term, Term],
     busy_seconds: float,
     efficiency: Efficiency,
-    in_flight: int = 0,
+    loads: Loads = UNKNOWN_LOADS,
     alone_seconds: float = 0.0,
     at_least: Term | None = None,
     kernels: int = 1,
 ) -> Prediction:
     """A call, launch and all, of the `terms` that make up the busiest SM's seconds, beside `memory`: L2 and DRAM.
 
-    `in_flight`: loads that an SM has under way; 0 where nobody knows, so that the slowest alone counts.
     `alone_seconds`: of the busiest SM's, those beside which no SM loads. `at_least`: what memory takes where blocks
     end one after another.
     """
     l2, dram = memory
     slowest, beside = dram if dram.seconds > l2.seconds else l2, busy_seconds - alone_seconds
-    waited = _waited(beside, memory, slowest, in_flight) if in_flight else 0.0
+    waited = _waited(beside, memory, slowest, loads) if loads.in_flight else 0.0
     beside_it: tuple[Term, ...] = memory
     if at_least:
         beside_it = *memory, at_least
@@ -82,7 +94,7 @@ def call_of(
     seconds = seconds / efficiency.value + efficiency.overhead_seconds
     cycles = seconds * machine.needed_clock_hz
     # Nothing is hidden that another schedule would show.
-    account = partial(_account, terms, beside_it, start, slowest, waited, in_flight, slowest.seconds > beside)
+    account = partial(_account, terms, beside_it, start, slowest, waited, slowest.seconds > beside)
     return Prediction.accounted(seconds, account, cycles, efficiency, unhidden_seconds=seconds)
 
 
@@ -92,13 +104,12 @@ def _account(
     start: Sequence[Term],
     slowest: Term,
     waited: float,
-    in_flight: int,
     memory_bound: bool,
 ) -> Account:
     """What bounds a call, and all of its terms."""
     of_sm = terms()
     bound = slowest if memory_bound else max(of_sm, key=SECONDS)
-    queue = (Term("loads in a queue", "queue", waited, slowest.constant, slowest.rate),) if in_flight else ()
+    queue = (Term("loads in a queue", "queue", waited, slowest.constant, slowest.rate),) if waited else ()
     return bound.term, (*of_sm, *memory, *queue, *start)
 
 
@@ -173,10 +184,11 @@ def code_of(machine: Machine, lines: float, clock: float) -> Term:
     return Term("code for the first time", "code", lines * cycles / clock, FETCH if cycles else "", cycles)
 
 
-def _waited(busy_seconds: float, memory: Sequence[Term], slowest: Term, in_flight: int) -> float:
+def _waited(busy_seconds: float, memory: Sequence[Term], slowest: Term, loads: Loads) -> float:
     """What loads wait for each other at DRAM and L2, and what was loaded for the SM, where none of them is idle."""
-    all_of_it = together(busy_seconds, [each.seconds for each in memory], in_flight, MEMORY_SHARERS)
-    return all_of_it - max(busy_seconds, slowest.seconds)
+    all_of_it = together(busy_seconds, [each.seconds for each in memory], loads.in_flight, MEMORY_SHARERS)
+    queued = all_of_it - max(busy_seconds, slowest.seconds)
+    return queued * of("queued_in_step") if loads.in_step else queued
 
 
 @lru_cache(maxsize=1024)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths, sequences
-from attention.choose.one_clock import BY_BOXES, IN_STEP, call_of, clock_under, dram_of, l2_of
+from attention.choose.one_clock import BY_BOXES, IN_STEP, Loads, call_of, clock_under, dram_of, l2_of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import (
     COALESCED,
@@ -103,7 +103,7 @@ def predicted(
     busy = cycles / clock + sum(map(SECONDS, ends)) + alone
     terms = partial(_terms, machine, work, clock, (*once, *ends))
     unlike = _unlike(machine, problem, tile, step, lengths, clock) if lengths else None
-    return call_of(machine, problem, terms, memory, busy, efficiency, tile.boxes, alone, unlike)
+    return call_of(machine, problem, terms, memory, busy, efficiency, Loads(tile.boxes), alone, unlike)
 
 
 def _unlike(

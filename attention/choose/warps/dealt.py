@@ -10,7 +10,7 @@ import math
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from attention.choose.coefficients import SECTOR
+from attention.choose.coefficients import BYTES, LINE, SECTOR
 from attention.choose.lengths import UNKNOWN, Lengths, sequences
 from attention.choose.lines import leads, lines_of, shared_of
 from attention.choose.longest_first import unevenness
@@ -61,9 +61,11 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     of_keys, cold = readers(problem, tile.rows, tile.group), min(1.0, held / count)
     rows = (problem.head_dim, tile.key_span_bytes), (problem.head_dim_v, tile.value_span_bytes)
     lines = _lines(rows, tile.key_warps > 1, leads(problem))
+    # Rows of one head follow one another, and the next one fills what one leaves of a line.
+    parted = lines - BYTES * (problem.head_dim + problem.head_dim_v) / LINE if problem.heads_kv > 1 else 0.0
 
     def work(slices: float) -> Work:
-        return Work(slices, min(slices, _hidden(problem, tile, slices)), of_keys, lines, cold)
+        return Work(slices, min(slices, _hidden(problem, tile, slices)), of_keys, lines, parted, cold)
 
     alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
     rounds, rest = divmod(count, held)

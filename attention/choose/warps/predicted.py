@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from attention.choose.coefficients import PRODUCT, SLOT, SYSTEM_BYTES, of
 from attention.choose.lengths import UNKNOWN, Lengths
-from attention.choose.one_clock import BY_ROWS, IN_STEP, call_of, clock_under, code_of, dram_of, l2_of
+from attention.choose.one_clock import BY_ROWS, IN_STEP, Loads, call_of, clock_under, code_of, dram_of, l2_of
 from attention.choose.prediction import Efficiency, Prediction, Term
 from attention.choose.rates import (
     BANK_TURN,
@@ -104,11 +104,12 @@ def predicted(
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, share.places / share.blocks)
-    missed = IN_STEP if share.blocks <= profile.sm_count else BY_ROWS
+    in_step = share.blocks <= profile.sm_count
+    missed = IN_STEP if in_step else BY_ROWS
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, missed, l2_written)
     spans = tile.key_span_bytes, tile.value_span_bytes
     memory = l2_of(machine, problem, share.slices * tile.step_keys, spans, lengths), dram
-    in_flight = round(of("block_loads")) * tile.stages * blocks[0][0].resident
+    loads = Loads(round(of("block_loads")) * tile.stages * blocks[0][0].resident, in_step)
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
     last, its_block = blocks[-1]
     last_tile = its_block.last_tile(max(1.0, last.work.slices * tile.step_keys / tile.keys))
@@ -124,7 +125,7 @@ def predicted(
         at_least = of_waves(share, its_block.cycles / clock - alone, dram)
     terms = partial(_terms, machine, blocks, (*brought.over(rounds), (empty, share.empty)), clock, code)
     busy_seconds = cycles / clock + code.seconds
-    return call_of(machine, problem, terms, memory, busy_seconds, efficiency, in_flight, alone, at_least, tile.kernels)
+    return call_of(machine, problem, terms, memory, busy_seconds, efficiency, loads, alone, at_least, tile.kernels)
 
 
 @lru_cache(maxsize=2048)

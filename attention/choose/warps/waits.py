@@ -77,6 +77,7 @@ WITHIN = (
     ("mask from L2", L2_LATENCY),
     ("turns of tiles", L2_LATENCY),
     ("instructions of tiles", ""),
+    ("waits for parts of lines", ""),
 )
 ENTERING = (("first K and V from L2", L2), ("begin of a block", DRAM_LATENCY), ("instructions of a block", ""))
 ENDING = (("out from registers", ""), ("waits to join warps", SMEM_LATENCY), ("warps are joined", ""))
@@ -90,6 +91,7 @@ def waits_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
     trips = of("slice_trips") * slices + of_slice.hidden_trips * work.hidden + of("block_trips")
     tiles = slices * tile.step_keys / tile.keys
     together = of("barrier_waits") * tiles if resident == 1 and tile.warps > SCHEDULERS else 0.0
+    parted = work.parted * tile.keys if resident == 1 and tile.key_warps > 1 else 0.0
     latency = rates.l2_latency + work.cold * (rates.dram_latency - rates.l2_latency)
     within = (
         of_slice.products * slices,
@@ -100,6 +102,7 @@ def waits_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
         of_slice.mask_trips * (slices + together) * latency,
         of("turn_trips") * tiles * rates.l2_latency,
         tiles * of_slice.of_tile,
+        tiles * of("parted_line_waits") * parted,
     )
     first = of_slice.first_bytes * (1 - 1 / work.readers) * resident / rates.l2_bytes
     return within, (first, rates.dram_latency, of_slice.begin), of_slice.ends

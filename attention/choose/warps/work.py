@@ -48,12 +48,13 @@ class Work(NamedTuple):
     """What a block does: `slices` of keys, of which `hidden` have a key that some row does not see.
 
     `readers`: blocks that read the same K and V, of which one brings them from DRAM. `lines` of L2 are touched by the
-    copying of a key, its K and its V, and sectors a second time. `cold`: the share of all blocks that begin together,
-    for which nobody has brought a mask.
+    copying of a key, its K and its V, and sectors a second time; `parted` of them beside those that its bytes would
+    fill. `cold`: the share of all blocks that begin together, for which nobody has brought a mask.
     """
 
     slices: float
     hidden: float
     readers: int
     lines: float
+    parted: float
     cold: float = 0.0

@@ -1,0 +1,57 @@
+"""Coefficients of loads, for choose.coefficients: lines that rows touch, what DRAM gives again, what waits in turn."""
+
+from attention.choose.coefficient import Coefficient
+
+LOADS = {
+    "copied_lines": Coefficient(
+        1.0,
+        "count",
+        "a line that a warp's cp.async touches is a cycle of the SM's load unit, as many bytes of it as it asks for, "
+        "and so is a sector that it touches beside what its bytes fill",
+    ),
+    "parted_line_waits": Coefficient(
+        2.0,
+        "rule",
+        "cycles that a warp whose block has an SM alone waits for each line that a row touches beside those that its "
+        "bytes fill: 0.5 to 3.3 by ten calls of one query whose heads lie side by side and one alone (Nsight Compute)",
+    ),
+    "drift": Coefficient(
+        1 / 25,
+        "count",
+        "of its own time a block is apart from the one of the next head, which began beside it: 0 to 0.1 by the bytes "
+        "that DRAM gave again (dram__bytes_read, Nsight Compute, 15 calls of split_keys on an H100), 0.041 on average",
+    ),
+    "missed_sectors": Coefficient(
+        1 / 2,
+        "rule",
+        "that the L2 misses beside, of a line that two heads' rows share, where blocks do not keep step: 0.6 to 1.1 by "
+        "its counters, of which DRAM gives few (Nsight Compute, head dims 112 and 208 on an H200), and none where each "
+        "block has an SM alone. Of none, a half and one the one with the least regret on sets a, b and of use",
+    ),
+    "missed_granules": Coefficient(
+        1 / 2,
+        "rule",
+        "of granules that two heads share, that takes DRAM's time again at least, where blocks that do not keep step "
+        "ask by boxes of TMA: one query came 7 to 10 % too fast at head dims 104 to 136. Nobody has counted whether "
+        "DRAM gives them again; to blocks in step it gives none. Of none, a quarter, a half, three and all the one "
+        "with the least regret on sets b and of use",
+    ),
+    "block_loads": Coefficient(
+        2.0,
+        "count",
+        "of a tile its K and its V: all that shared memory holds are at a station of the queue, under way or at hand",
+    ),
+    "memory_sharers": Coefficient(
+        2.0,
+        "rule",
+        "SMs that wait for each other's loads at L2 and DRAM: those of a TPC. One would wait too long for its own, and "
+        "all of them for nothing. Of one to four, 16 and 132 the one with the least regret on sets a of an H100 and of "
+        "an H200",
+    ),
+    "queued_in_step": Coefficient(
+        1 / 2,
+        "rule",
+        "of what loads wait in a queue (queues.py), where each block has an SM: tiles come in turn. Of none, fifths and "
+        "all a half and three fifths the ones with the least regret on sets b and of use; long calls fit none best",
+    ),
+}
