@@ -51,7 +51,7 @@ LOADS = {
     "queued_in_step": Coefficient(
         1 / 2,
         "rule",
-        "of what loads wait in a queue (queues.py), where each block has an SM: tiles come in turn. Of none, fifths and "
-        "all a half and three fifths the ones with the least regret on sets b and of use; long calls fit none best",
+        "of what loads wait in a queue (queues.py), where each block has an SM: tiles come in turn. Of none, fifths "
+        "and all a half and three fifths the ones with the least regret on sets b and of use; long calls fit none best",
     ),
 }
