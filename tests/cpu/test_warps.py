@@ -48,7 +48,7 @@ TILE = WarpTile(
     blocks=2, warps=4, warp_rows=32, keys=64, slice_keys=32, head_dim=64, value_dim=64, q_in_registers=True, ahead=3
 )
 PLAIN = AttentionProblem(4, 32, 32, 4096, 4096, 64, dtype="bfloat16", device="cuda")
-WORK = Work(slices=128, hidden=2, readers=32, lines=2)
+WORK = Work(slices=128, hidden=2, readers=32, lines=2, parted=0)
 CONFIG = Config((("warps", 4), ("tile_keys", 64)))
 OURS = by_path("sm80/forward/software_pipelined")
 SPLIT_CONFIG = Config((("warps", 4), ("tile_keys", 64), ("key_splits", 4)))

@@ -113,9 +113,9 @@ def _late(tile: WarpTile, work: Work, resident: int, rates: Rates, found: float)
         transfer = max(transfer, first * size / rates.dram_bytes)
     load = latency + transfer
     further = max(0.0, work.slices / slices - 1)
-    # Until the barrier that waits for it.
-    under_way = found * slices * (tile.stages - 1) - of("turn_trips") * rates.l2_latency
-    return further * max(0.0, load - under_way)
+    # Until the barrier that waits for it, of so many tiles that follow each other.
+    of_a_tile = (load + of("turn_trips") * rates.l2_latency) / (tile.stages - 1)
+    return further * max(0.0, of_a_tile - found * slices)
 
 
 @lru_cache(maxsize=2048)  # blocks of any number of slices ask alike
