@@ -235,6 +235,8 @@ REACHED = {
     ("e8d2d4d47f8a", "flash_attn_func"): 0.88,
     ("b794180a59bf", "attention.sdpa"): 0.95,
     ("b794180a59bf", "flash_attn_func"): 0.95,
+    ("b7870cf41845", "attention.sdpa"): 0.91,
+    ("b7870cf41845", "flash_attn_func"): 0.92,
 }
 MET = "0367b7d706e6", "ec953d77e87d", "1ef85525c6e6"
 LAST_TWO = tuple(dict.fromkeys(frozen for frozen, _ in REACHED))[-2:]
