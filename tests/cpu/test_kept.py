@@ -165,6 +165,29 @@ def test_rows_that_end_at_the_last_key_are_the_operators_alone(
     assert asked == [((1, 2, 4, 16), *[(1, 1, 8, 16)] * 2, 0.0, True, False, 0.5)]
 
 
+FROM_THE_END = AttentionProblem(1, 2, 1, 4, 8, 16, causal=True, alignment="bottom_right")
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        ({}, True),
+        ({"seq_q": 9}, False),  # rows that see nothing have an lse of their own
+        ({"window": (2, 0)}, False),
+        ({"head_dim": 12, "head_dim_v": 12}, False),  # which would be padded
+        ({"alignment": "top_left"}, False),
+        ({"causal": False}, False),
+    ],
+)
+def test_the_operator_is_all_of_a_call_only_where_it_aligns_causality_alike(
+    change: dict[str, Any], wanted: bool
+) -> None:
+    def is_of_flash(run: Any) -> bool:
+        return by_plan.is_of_flash(Plan(replace(FROM_THE_END, **change), Config(), run, "torch", None))
+
+    assert is_of_flash(flash.forward) == wanted and not is_of_flash(lambda *_: None)
+
+
 def test_a_kernel_of_torchs_is_given_features_as_a_judged_call_gives_them(known: Known) -> None:
     seen: list[Extras] = []
 

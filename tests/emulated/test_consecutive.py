@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from attention.variant import Config
 from microbench.emulator import MODES
 from tests.emulated.forward_case import ForwardCase
 from tests.emulated.forward_launch import Kernel
@@ -69,12 +70,22 @@ def test_rows_are_whole(name: str) -> None:
         assert not forward.why_wrong(mode, case, key_splits=2)
 
 
-def test_rows_are_whole_where_lines_come_in_parts() -> None:
-    config = config_of(32, key_warps=2)
-    kernel = Kernel(PATH, replace(config, values=(*config.values, ("whole_lines", 0))), SOME.problem)
+@pytest.mark.parametrize(
+    ("head_dim", "config"),
+    [
+        (80, config_of(32, key_warps=2, whole_lines=0)),
+        (144, config_of(32, key_warps=2, whole_lines=0)),
+        (96, config_of(32, warps=8, key_warps=2)),
+        (144, config_of(32, warps=8, key_warps=2)),
+        (176, config_of(32, warps=8, key_warps=2)),
+    ],
+)
+def test_rows_are_whole_where_lines_come_in_parts_and_of_eight_warps(head_dim: int, config: Config) -> None:
+    case = replace(SOME, head_dim=head_dim)
+    kernel = Kernel(PATH, config, case.problem)
     forward = Forward(run, kernel, kernel)
-    assert kernel.build != kernel_of(SOME).build
-    assert not any(forward.why_wrong(mode, SOME, key_splits=2) for mode in MODES)
+    assert kernel.build != kernel_of(case).build
+    assert not any(forward.why_wrong(mode, case, key_splits=2) for mode in MODES)
 
 
 def test_nothing_is_found_where_no_mistake_is_armed() -> None:
