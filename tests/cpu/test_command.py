@@ -1,7 +1,10 @@
 """`smscope`: one command and one import for both packages, and what stands in the way of either."""
 
+import errno
 import json
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -268,3 +271,24 @@ def test_a_file_beside_the_user_is_not_what_a_worker_imports(tmp_path):
     told = python("-P", "-c", code, cwd=here, PYTHONPATH=str(ROOT))  # -P: as an installed command is started
     assert told.returncode == 0, told.stderr
     assert "3 ok" in told.stdout
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("list", "--json")])
+def test_output_without_room_is_one_sentence(arguments: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "smscope", *arguments], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "What smscope has to say cannot be written: No space left on device; give its output more room.\n"
+    )
+
+
+def test_a_disk_that_is_full_is_no_matter_of_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "profile.json")
+
+    monkeypatch.setattr(cli, "app", full)
+    with pytest.raises(OSError, match="profile"):
+        cli.main([])
