@@ -3,17 +3,13 @@
 Exit codes are those of microbench/errors.py.
 """
 
-import errno
 import importlib
-import os
 import sys
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True)
@@ -119,11 +115,6 @@ def main(arguments: list[str] | None = None) -> None:
         if package in ("", "smscope", "microbench", "attention"):
             raise
         sys.exit(f"This Python lacks {package}, which smscope needs; install smscope with pip, which brings it.")
-    except OSError as error:
-        if error.errno not in FULL or error.filename is not None:  # of a file that has a name the file's room speaks
-            raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where Python writes the rest when it ends
-        sys.exit(f"What smscope has to say cannot be written: {error.strerror}; give its output more room.")
     except Exception as error:
         code = getattr(error, "exit_code", None)
         if not isinstance(code, int):

@@ -1,10 +1,13 @@
 """What every verb shares: its options, and what it prints: tables for a person, one line of JSON for a program."""
 
+import errno
 import json
+import os
 import shutil
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +17,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from microbench.errors import DataWarning
+from microbench.errors import DataWarning, EnvironmentLacks
 
 Json = Annotated[bool, typer.Option("--json", help="One line of JSON on stdout, and nothing else there.")]
 Folders = Annotated[
@@ -28,10 +31,27 @@ Write = Annotated[bool, typer.Option("--write", help="Write the tables in data/v
 LOG_COLUMNS = 160
 # What `make bench` prints stays readable in the narrowest terminal, in a log and in an issue.
 BENCH_COLUMNS = 80
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def emit(value: Any) -> None:
-    print(json.dumps(value, allow_nan=False), flush=True)
+    text = json.dumps(value, allow_nan=False)
+    with _room():
+        print(text, flush=True)
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """Around what is written on stdout. Raises EnvironmentLacks where that is a file on a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where Python writes the rest when it ends
+        raise EnvironmentLacks(
+            f"What smscope has to say cannot be written: {error.strerror}; give its output more room."
+        ) from error
 
 
 def show(json: bool, value: Any, *parts: RenderableType) -> None:
@@ -47,7 +67,8 @@ def draw(*parts: RenderableType, log_columns: int = LOG_COLUMNS) -> None:
     console = Console(width=None if sys.stdout.isatty() else log_columns, highlight=False)
     for part in parts:
         whole = isinstance(part, Text) and bool(part.no_wrap)
-        console.print(part, markup=not isinstance(part, str), soft_wrap=whole)
+        with _room():
+            console.print(part, markup=not isinstance(part, str), soft_wrap=whole)
 
 
 def line(text: str) -> Text:
