@@ -18,6 +18,7 @@ from microbench.verify.tables import read_all
 HEADERS = ("kernel", "compiled for, SASS held", "linted", "emulated", "run as source", "run on its generation", "timed")
 # By tests/emulated/test_launchers.py: `make test` executes random problems of each kernel, and misses none.
 EMULATED = "yes"
+EARLIER = " (an earlier text)"
 
 
 def table() -> str:
@@ -95,9 +96,10 @@ def _told_of(results_of_gpu: list[KernelResult]) -> str:
     parts = runs[fullest].values()
     problems, right = problems_of[fullest], sum(each.right for each in parts)
     tried = counted(problems, "problem")
-    earlier = "" if todays[fullest] else " (an earlier text)"
+    earlier = "" if todays[fullest] else EARLIER
     checked = next((each for each in reversed(results_of_gpu) if each.sanitizer), results_of_gpu[-1])
-    return f"{tried if right == problems else f'{right} of {tried}'} on {gpu}{earlier}{_checked(checked)}"
+    before = EARLIER if checked.sanitizer and todays[fullest] and checked.text_sha256 != text_sha256(kernel) else ""
+    return f"{tried if right == problems else f'{right} of {tried}'} on {gpu}{earlier}{_checked(checked)}{before}"
 
 
 def _checked(result: KernelResult) -> str:

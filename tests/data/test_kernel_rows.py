@@ -98,3 +98,10 @@ def test_the_last_full_run_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     later_and_quick = ran("v100", "sm70", 7, day=3, quick=True)
     row = row_of(monkeypatch, ran("v100", "sm70", 98), later_and_quick, ran("v100", "sm70", 99, day=2))
     assert row[5].startswith("99 of 100 problems on v100")
+
+
+def test_what_a_tool_said_of_an_earlier_text_says_so_beside_problems_of_todays(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = ran("h200", "sm90a", 100, commit="a" * 40, text_sha256="0" * 64)
+    today = ran("h200", "sm90a", 100, day=2, commit="b" * 40).model_copy(update={"sanitizer": ()})
+    assert row_of(monkeypatch, before, today)[4] == "100 problems on h200, memcheck clean on 2 (an earlier text)"
+    assert row_of(monkeypatch, before)[4] == "100 problems on h200 (an earlier text), memcheck clean on 2"
