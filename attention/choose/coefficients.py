@@ -104,13 +104,6 @@ TABLE = {
         "from three warpgroups on two hide the third's maxima and conversions: cycles a key at head dims 64 and 128 "
         "agree. What features ask of the ALU stays exposed: so an H100 took ALiBi and bool masks",
     ),
-    "late_products": Coefficient(
-        1.5,
-        "rule",
-        "times one warpgroup's scores, where three take turns: the first softmax begins behind its own products, when "
-        "those of the others are under way, unless a feature asks more of the ALU. Of one half, one, one and a half "
-        "and two the one with the least regret on set a",
-    ),
     "searched_beside": Coefficient(
         1.0,
         "rule",
@@ -122,8 +115,9 @@ TABLE = {
         1.0,
         "rule",
         "a trip to shared memory for each warpgroup of three, which takes its turn at a barrier (consume.cuh), where "
-        "their products last longer than their softmaxes: without it all came 2 to 7 % too fast at head dims 80 to 192 "
-        "(H200). Of none, one and two the one with the least regret on set a and the sets of use",
+        "their products last longer than their softmaxes, and for the first one elsewhere: without it all came 2 to "
+        "7 % too fast at head dims 80 to 192 (H200). Of none, one and two the one with the least regret on set a and "
+        "the sets of use",
     ),
     "crossed_ends": Coefficient(
         0.5,

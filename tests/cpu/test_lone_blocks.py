@@ -42,6 +42,13 @@ def test_rows_of_one_head_fill_each_others_lines(heads_kv: int) -> None:
     assert work.parted == (0 if heads_kv == 1 else work.lines - 2 * 112 * 2 / 128)
 
 
+def test_a_sector_that_is_sent_twice_is_no_line_more() -> None:
+    problem = AttentionProblem(1, 9, 3, 1, 8000, 104, dtype="bfloat16", device="cuda")
+    work = dealt(problem, DECODE.residents(problem, CONFIG), 132).at_least.work
+    assert work.parted == pytest.approx(1.75)
+    assert work.lines > work.parted + 2 * 104 * 2 / 128
+
+
 def test_blocks_that_have_an_sm_each_wait_half_as_long_in_the_queue_of_loads() -> None:
     memory = Term("L2", "memory", 1e-5, "", 0.0), Term("DRAM", "memory", 2e-5, "", 0.0)
     queued, in_step = (_waited(2e-5, memory, memory[1], Loads(6, step)) for step in (False, True))

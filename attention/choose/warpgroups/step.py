@@ -1,9 +1,9 @@
 """What a tile of keys costs W warpgroups that share an SM, and what lies around the tiles of a tile of rows.
 
 products    of all warpgroups interleave, instruction by instruction: they end together, and softmaxes begin together;
-            of three, half of their scores are multiplied when the first softmax has begun
-a step      W qk, then max(latency + exposed integers + W exponentials + waits, W pv + latency); of a lone warpgroup
-            pv, exponentials and arithmetic take turns but for what probes saw hide
+            of three, the first softmax runs beside the scores of the others
+a step      W qk, then max(latency + exposed integers + W exponentials + waits, W pv), of three W - 1 exponentials; of a
+            lone warpgroup pv, exponentials and arithmetic take turns but for what probes saw hide
 searched    every tile beside a mask that no TMA brings: maxima are exposed integers, and conversions follow a step
 around      the first tile has no product of the tile before beside its softmax, the last product no softmax beside it;
             where tiles of rows cross, of an SM's first and last rows, and part of it between
@@ -49,8 +49,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     q_bytes = BYTES * GROUP_ROWS * tile.head_dim
     few = groups < of("hidden_from")
     one = _product(tile, tile.head_dim, 0 if tile.q_in_registers else q_bytes, rates)
-    late = 0.0 if few or cost.integers else of("late_products") * one
-    qk, pv = groups * one - late, groups * _product(tile, tile.value_dim, 0, rates)
+    qk, pv = groups * one, groups * _product(tile, tile.value_dim, 0, rates)
     alone = of("exposed") if few else 0.0  # warpgroups whose integers nothing hides
     exposed, asked = (each * scores / of("alu_per_clk_sm") for each in (alone, of("exposed")))
     # A guess finds no maxima, and packs beside its exponentials.
@@ -66,12 +65,16 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     # Scores begin as a mask before their products, each warpgroup's, which three hide as they hide maxima.
     seeds = groups * of("seeds") * exposed if tile.seeded else asked * cost.integers
     integers = exposed * maxima + seeds
-    values = late + pv + rates.held_latency
-    # Where three take turns, tensor cores wait for each one's begin; two wait for softmaxes anyway.
-    turns = 0.0 if few else groups * of("turns") * rates.smem_latency
+    # Others' products fill the latency of one's.
+    values = pv + (rates.held_latency if groups == 1 else 0.0)
+    # Where three take turns, tensor cores wait for each one's begin, softmaxes for the first one's; two wait anyway.
+    turn = 0.0 if few else of("turns") * rates.smem_latency
     if groups == 1:
         special = _beside_own_products(tile, cost, pv, rates)
-    softmax = latency + integers + special + loads
+    elif not few and not cost.integers:
+        # The first one's softmax begins behind its own scores, when those of the others are multiplied.
+        special -= min(special / groups, (groups - 1) * one)
+    softmax = latency + integers + special + loads + turn
     waits = (
         Part("waits for products", "product waits", of("product_waits") * latency, LATENCY),
         *waits_of(cost.rescales, rates, lone=groups == 1),
@@ -87,7 +90,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     keys = Parts.of(
         Part("Q K^T on wgmma", "scores", qk, TENSOR),
         by_softmax,
-        Part("P V on wgmma", "softmax", values + turns, TENSOR),
+        Part("P V on wgmma", "softmax", values + groups * turn, TENSOR),
         Part("conversions", "conversions", exposed * conversions, ""),
         *(each._replace(cycles=shown * each.cycles) for each in waits),
         *((rescaled,) if cost.rescales else ()),

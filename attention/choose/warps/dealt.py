@@ -60,9 +60,11 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     empty = (tiles * tile.key_splits - count) / held
     of_keys, cold = readers(problem, tile.rows, tile.group), min(1.0, held / count)
     rows = (problem.head_dim, tile.key_span_bytes), (problem.head_dim_v, tile.value_span_bytes)
-    lines = _lines(rows, tile.key_warps > 1, leads(problem))
+    from_sector = leads(problem)
+    touched = sum(lines_of(dim, span, from_sector) for dim, span in rows)
+    lines = touched + _sent_again(rows, tile.key_warps > 1, from_sector)
     # Rows of one head follow one another, and the next one fills what one leaves of a line.
-    parted = lines - BYTES * (problem.head_dim + problem.head_dim_v) / LINE if problem.heads_kv > 1 else 0.0
+    parted = touched - BYTES * (problem.head_dim + problem.head_dim_v) / LINE if problem.heads_kv > 1 else 0.0
 
     def work(slices: float) -> Work:
         return Work(slices, min(slices, _hidden(problem, tile, slices)), of_keys, lines, parted, cold)
@@ -92,13 +94,12 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
 
 
 @cache
-def _lines(rows: KeyRows, in_pairs: bool, from_sector: bool) -> float:
-    """Of L2 that the copying of a key touches, and sectors a second time, on the average over all heads.
+def _sent_again(rows: KeyRows, in_pairs: bool, from_sector: bool) -> float:
+    """Sectors that the copying of a key asks for a second time, on the average over all heads.
 
     `in_pairs`: chunks of 16 bytes lie in pairs in shared memory. Copied beyond ends of rows, a sector still fills two.
     """
-    lines = (lines_of(dim, span, from_sector) for dim, span in rows)
-    return sum(lines) + sum(shared_of(dim, SECTOR if in_pairs else span, from_sector) for dim, span in rows)
+    return sum(shared_of(dim, SECTOR if in_pairs else span, from_sector) for dim, span in rows)
 
 
 @lru_cache(maxsize=4096)  # a choice asks for each number of blocks
