@@ -36,6 +36,14 @@ LOADS = {
         "DRAM gives them again; to blocks in step it gives none. Of none, a quarter, a half, three and all the one "
         "with the least regret on sets b and of use",
     ),
+    "drifted": Coefficient(
+        0.03,
+        "rule",
+        "by what DRAM takes longer for blocks of warps that do not keep step: of 256 blocks, two an SM, the middle one "
+        "took 1 to 2 % longer than of 128 that read as much, and the last one up to 6 (timestamps of each block on an "
+        "H200, block_ends.csv). Of none, 2, 3 and 4 % the one with the least regret among tiles of the decode kernel "
+        "on sets b and of use",
+    ),
     "block_loads": Coefficient(
         2.0,
         "count",

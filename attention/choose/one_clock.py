@@ -114,14 +114,19 @@ def _account(
 
 
 class Missed(NamedTuple):
-    """Of what two heads share, the share that comes again for the second: sectors of a line, and granules at least."""
+    """Of what two heads share, the share that comes again for the second: sectors of a line, and granules at least.
+
+    `drifted`: by what share of itself DRAM takes longer, since blocks ask for rows far from each other.
+    """
 
     sectors: float
     granules: float
+    drifted: float = 0.0
 
 
 IN_STEP = Missed(0.0, 0.0)  # each block has an SM to itself
-BY_ROWS, BY_BOXES = Missed(of("missed_sectors"), 0.0), Missed(of("missed_sectors"), of("missed_granules"))
+BY_ROWS = Missed(of("missed_sectors"), 0.0, of("drifted"))
+BY_BOXES = Missed(of("missed_sectors"), of("missed_granules"))
 
 
 @lru_cache(maxsize=1024)  # most blocks of a call run at once, or as large a share of them
@@ -137,7 +142,8 @@ def dram_of(
         size += _again(machine, problem, rows, size * at_once, missed)
     dram, ratio = machine.value(DRAM), machine.values.get(WRITE_BACK, 0.0) if l2_written else 0.0
     returned = min(ratio * size, machine.values.get(WRITTEN_BACK, 0.0))
-    return Term("Q, K, V and out from DRAM", "memory", (size + returned) / dram, DRAM, dram)
+    seconds = (size + returned) / dram * (1 + missed.drifted)
+    return Term("Q, K, V and out from DRAM", "memory", seconds, DRAM, dram)
 
 
 def l2_of(
