@@ -1,4 +1,4 @@
-"""What the sets b of 42 verdicts gave, and that the first page says so.
+"""What the sets b of 43 verdicts gave, and that the first page says so.
 
 That a verdict follows from its campaigns is test_campaigns', while the model's files are those that were judged. By
 constants alone, among all kernels of ours, a mean regret of 1.0 % and 5 % at worst were asked: the mean held of the
@@ -64,17 +64,18 @@ THIRTY_SEVENTH, THIRTY_EIGHTH = "703689f197e9", "27d73cbfb3bd"
 THIRTY_NINTH, FORTIETH = "f09828abd638", "e8d2d4d47f8a"
 FORTY_FIRST = "b794180a59bf"
 FORTY_SECOND, FORTY_FOURTH = "b7870cf41845", "ce3bd6cda7e0"
-LAST = "7dbd4d17d3cf"  # the forty-fifth
+FORTY_FIFTH = "7dbd4d17d3cf"
+LAST = "82b72b423a8d"  # the forty-sixth
 PACKED = (
     *(TWENTY_FIFTH, TWENTY_SIXTH, TWENTY_SEVENTH, TWENTY_EIGHTH, TWENTY_NINTH),
     *(THIRTIETH, THIRTY_FIRST, THIRTY_SECOND, THIRTY_THIRD, THIRTY_FOURTH, THIRTY_FIFTH, THIRTY_SIXTH),
     *(THIRTY_SEVENTH, THIRTY_EIGHTH, THIRTY_NINTH, FORTIETH, FORTY_FIRST, FORTY_SECOND),
-    *(FORTY_FOURTH, LAST),
+    *(FORTY_FOURTH, FORTY_FIFTH, LAST),
 )
 # Rows that begin inside of sectors were read from there.
 LEADING = (
     *(THIRTY_SIXTH, THIRTY_SEVENTH, THIRTY_EIGHTH, THIRTY_NINTH, FORTIETH, FORTY_FIRST),
-    *(FORTY_SECOND, FORTY_FOURTH, LAST),
+    *(FORTY_SECOND, FORTY_FOURTH, FORTY_FIFTH, LAST),
 )
 GPUS = (
     dict.fromkeys((FIRST, SECOND, THIRD), H100)
@@ -86,7 +87,7 @@ GPUS = (
     | {TWENTY_EIGHTH: H100}
     | dict.fromkeys((TWENTY_NINTH, THIRTIETH, THIRTY_FIRST, THIRTY_SECOND, THIRTY_THIRD), H200)
     | dict.fromkeys((THIRTY_FOURTH, THIRTY_FIFTH, THIRTY_SIXTH, THIRTY_SEVENTH, THIRTY_EIGHTH), H200)
-    | dict.fromkeys((THIRTY_NINTH, FORTIETH, FORTY_FIRST, FORTY_SECOND, FORTY_FOURTH, LAST), H200)
+    | dict.fromkeys((THIRTY_NINTH, FORTIETH, FORTY_FIRST, FORTY_SECOND, FORTY_FOURTH, FORTY_FIFTH, LAST), H200)
 )
 PUBLISHED, OF_A100 = "published and data sheet", "published of a100"
 OF_H100, OF_H200 = f"measured on {H100}", f"measured on {H200}"
@@ -120,7 +121,7 @@ def test_it_says_what_the_verdicts_before_gave() -> None:
     assert f"lost {', '.join(first)} and {last} %" in MEASURED
 
 
-def test_measured_constants_chose_within_the_mean_that_was_asked_of_28_sets_and_within_the_worst_of_three() -> None:
+def test_measured_constants_chose_within_the_mean_that_was_asked_of_29_sets_and_within_the_worst_of_three() -> None:
     line = {short: given(short)["measured constants"] for short in GPUS}
     within = [short for short in GPUS if float(line[short][2]) <= 1.0]
     assert within == [
@@ -134,25 +135,26 @@ def test_measured_constants_chose_within_the_mean_that_was_asked_of_28_sets_and_
     ("short", "variant", "mean", "worst"),
     [
         *((FIRST, "", 2.37, 28.1), (SECOND, "", 0.51, 4.4), (THIRD, "", 2.07, 35.2), (FOURTH, "", 1.11, 7.3)),
-        *((FIFTH, "", 1.54, 12.9), (SIXTH, "", 0.37, 2.8), (SEVENTH, "", 1.21, 9.6), (EIGHTH, "", 1.27, 10.7)),
+        *((FIFTH, "", 1.54, 12.9), (SIXTH, "", 2.63, 61.0), (SEVENTH, "", 1.21, 9.6), (EIGHTH, "", 1.07, 10.7)),
         *((NINTH, "", 1.09, 9.5), (TENTH, "", 0.86, 8.4), (ELEVENTH, "", 1.13, 8.3), (TWELFTH, "", 0.72, 5.1)),
-        *((FOURTEENTH, "", 1.35, 13.2), (FIFTEENTH, "", 1.13, 13.9), (SIXTEENTH, "", 0.60, 5.2)),
-        *((EIGHTEENTH, "", 0.86, 5.6), (NINETEENTH, "", 0.68, 4.6), (TWENTIETH, "", 0.23, 2.7)),
+        *((FOURTEENTH, "", 1.35, 13.2), (FIFTEENTH, "", 1.13, 13.9), (SIXTEENTH, "", 0.52, 5.2)),
+        *((EIGHTEENTH, "", 0.86, 5.6), (NINETEENTH, "", 0.83, 5.7), (TWENTIETH, "", 0.23, 2.7)),
         *((TWENTY_FIRST, "", 0.17, 2.8), (TWENTY_SECOND, "", 1.20, 13.9)),
-        *((TWENTY_THIRD, "", 0.83, 8.1), (TWENTY_FOURTH, "", 0.84, 8.2), (TWENTY_FIFTH, "", 0.44, 5.2)),
+        *((TWENTY_THIRD, "", 0.83, 8.1), (TWENTY_FOURTH, "", 0.84, 8.2), (TWENTY_FIFTH, "", 0.50, 5.2)),
         *((TWENTY_SIXTH, "", 0.64, 7.9), (TWENTY_SEVENTH, "", 0.10, 2.0), (TWENTY_EIGHTH, "", 0.43, 5.3)),
-        *((TWENTY_NINTH, "", 0.90, 7.9), (THIRTIETH, "", 0.76, 10.0)),
-        *((THIRTY_FIRST, "", 0.45, 5.9), (THIRTY_SECOND, "", 0.51, 8.9)),
-        *((THIRTY_THIRD, "", 0.54, 5.0), (THIRTY_FOURTH, "", 0.28, 2.1)),
-        *((THIRTY_FIFTH, "", 0.95, 6.6), (THIRTY_SIXTH, "", 0.54, 7.9), (THIRTY_SEVENTH, "", 0.50, 4.9)),
+        *((TWENTY_NINTH, "", 0.90, 7.9), (THIRTIETH, "", 1.20, 22.7)),
+        *((THIRTY_FIRST, "", 0.45, 5.9), (THIRTY_SECOND, "", 0.78, 9.6)),
+        *((THIRTY_THIRD, "", 0.54, 5.0), (THIRTY_FOURTH, "", 0.32, 2.1)),
+        *((THIRTY_FIFTH, "", 0.95, 6.6), (THIRTY_SIXTH, "", 0.51, 7.9), (THIRTY_SEVENTH, "", 0.40, 3.6)),
         *(
             (THIRTY_EIGHTH, "", 0.79, 10.8),
             (THIRTY_NINTH, "", 0.37, 4.6),
-            (FORTIETH, "", 0.46, 5.8),
+            (FORTIETH, "", 0.48, 5.8),
             (FORTY_FIRST, "", 0.45, 7.9),
             (FORTY_SECOND, "", 0.88, 24.7),
-            (FORTY_FOURTH, "", 0.55, 7.1),
-            (LAST, "", 0.41, 7.1),
+            (FORTY_FOURTH, "", 0.41, 4.3),
+            (FORTY_FIFTH, "", 0.45, 9.1),
+            (LAST, "", 0.91, 12.9),
         ),
         *((FIRST, AMPERE, 0.64, 6.6), (SECOND, AMPERE, 0.47, 3.8), (SIXTH, AMPERE, 0.13, 1.5)),
         *((SEVENTH, AMPERE, 0.39, 4.0), (TWELFTH, AMPERE, 1.04, 10.5), (FOURTEENTH, AMPERE, 0.44, 3.5)),
@@ -167,7 +169,8 @@ def test_measured_constants_chose_within_the_mean_that_was_asked_of_28_sets_and_
         *((THIRTY_FIFTH, AMPERE, 0.53, 6.5), (THIRTY_SIXTH, AMPERE, 0.60, 8.2)),
         *((THIRTY_SEVENTH, AMPERE, 0.42, 4.8), (THIRTY_EIGHTH, AMPERE, 0.11, 1.6), (THIRTY_NINTH, AMPERE, 0.25, 6.0)),
         *((FORTIETH, AMPERE, 0.29, 3.0), (FORTY_FIRST, AMPERE, 0.12, 5.3), (FORTY_SECOND, AMPERE, 0.49, 7.9)),
-        *((FORTY_FOURTH, AMPERE, 0.27, 6.1), (LAST, AMPERE, 0.44, 8.7)),
+        *((FORTY_FOURTH, AMPERE, 0.27, 6.1), (FORTY_FIFTH, AMPERE, 0.44, 8.7)),
+        *((LAST, AMPERE, 0.39, 5.9),),
     ],
 )
 def test_todays_model_loses_so_much(short: str, variant: str, mean: float, worst: float) -> None:
@@ -198,12 +201,12 @@ def test_they_are_told_apart_from_who_knows_less(short: str, chooser: str) -> No
     assert float(given(short)[chooser][5]) < 0
 
 
-def test_constants_that_others_published_of_this_gpu_are_told_apart_by_20_of_the_last_35() -> None:
+def test_constants_that_others_published_of_this_gpu_are_told_apart_by_20_of_the_last_36() -> None:
     apart = TENTH, ELEVENTH, TWELFTH, SIXTEENTH, EIGHTEENTH, NINETEENTH, TWENTY_FIRST, TWENTY_THIRD, TWENTY_FOURTH
     apart += TWENTY_SIXTH, TWENTY_SEVENTH, TWENTY_EIGHTH, THIRTY_FIRST, THIRTY_SECOND, THIRTY_THIRD, THIRTY_SIXTH
-    apart += THIRTY_EIGHTH, THIRTY_NINTH, FORTIETH, LAST
+    apart += THIRTY_EIGHTH, THIRTY_NINTH, FORTIETH, FORTY_FIFTH
     alike = SIXTH, EIGHTH, NINTH, FOURTEENTH, FIFTEENTH, TWENTIETH, TWENTY_SECOND, TWENTY_FIFTH, THIRTIETH
-    alike += THIRTY_FOURTH, THIRTY_FIFTH, THIRTY_SEVENTH, FORTY_FIRST, FORTY_SECOND, FORTY_FOURTH
+    alike += THIRTY_FOURTH, THIRTY_FIFTH, THIRTY_SEVENTH, FORTY_FIRST, FORTY_SECOND, FORTY_FOURTH, LAST
     assert all(float(given(short)[PUBLISHED][5]) < 0 for short in apart)
     assert all(float(given(short)[PUBLISHED][5]) >= 0 for short in alike)
 
@@ -211,13 +214,23 @@ def test_constants_that_others_published_of_this_gpu_are_told_apart_by_20_of_the
 def test_48_problems_told_an_a100s_constants_apart_18_times_and_what_was_measured_on_an_h100_four_times() -> None:
     apart = EIGHTEENTH, TWENTY_FIRST, TWENTY_THIRD, TWENTY_FOURTH, TWENTY_SIXTH, TWENTY_SEVENTH, TWENTY_NINTH
     apart += THIRTY_FIRST, THIRTY_SECOND, THIRTY_THIRD, THIRTY_FOURTH, THIRTY_SIXTH, THIRTY_SEVENTH
-    apart += THIRTY_EIGHTH, THIRTY_NINTH, FORTIETH, FORTY_FIRST, LAST
-    alike = NINETEENTH, TWENTIETH, TWENTY_SECOND, TWENTY_FIFTH, THIRTIETH, THIRTY_FIFTH, FORTY_SECOND, FORTY_FOURTH
+    apart += THIRTY_EIGHTH, THIRTY_NINTH, FORTIETH, FORTY_FIRST, FORTY_FIFTH
+    alike = (
+        NINETEENTH,
+        TWENTIETH,
+        TWENTY_SECOND,
+        TWENTY_FIFTH,
+        THIRTIETH,
+        THIRTY_FIFTH,
+        FORTY_SECOND,
+        FORTY_FOURTH,
+        LAST,
+    )
     assert all(float(given(short)[OF_A100][5]) < 0 for short in apart)
     assert all(float(given(short)[OF_A100][5]) > 0 for short in alike)
     for short in (*apart, *alike):
         low, high = map(float, given(short)[OF_H100].group(4, 5))
-        assert low < 0 and (high < 0) == (short in (TWENTY_THIRD, THIRTY_FIRST, THIRTY_SECOND, LAST))
+        assert low < 0 and (high < 0) == (short in (TWENTY_THIRD, THIRTY_FIRST, THIRTY_SECOND, FORTY_FIFTH))
 
 
 def test_by_the_twenty_eighth_all_are_told_apart_but_what_was_measured_on_an_h200() -> None:
