@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from attention.choose.coefficients import of
 from attention.choose.lines import granules_of
 from attention.choose.one_clock import BY_BOXES, BY_ROWS, IN_STEP, Missed, dram_of
 from attention.choose.rates import DRAM, WRITE_BACK, WRITTEN_BACK, machine_of
@@ -22,8 +23,9 @@ def given(
     l2_written: bool = False,
     rows: int = ROWS,
 ) -> float:
-    """Bytes that it takes the time of."""
-    return dram_of(H200, problem, rows, at_once, missed, l2_written).seconds * H200.value(DRAM)
+    """Bytes that it takes the time of, by the rate that such blocks have."""
+    seconds = dram_of(H200, problem, rows, at_once, missed, l2_written).seconds
+    return seconds * H200.value(DRAM) / (1 + missed.drifted)
 
 
 def of_dim(dim: int) -> AttentionProblem:
@@ -54,13 +56,20 @@ def test_lines_that_two_heads_share_take_half_a_sector_more_where_blocks_keep_no
     apart, beside = (given(of_dim(dim), 0.01, missed) for missed in (BY_ROWS, IN_STEP))
     assert apart - beside == pytest.approx(ROWS * 2 * begun * 16)
     of_one = replace(of_dim(dim), heads_q=2, heads_kv=1)
-    assert given(of_one, 0.01, BY_ROWS) == given(of_one, 0.01, BY_BOXES) == given(of_one, 0.01)
+    assert given(of_one, 0.01, BY_ROWS) == pytest.approx(given(of_one, 0.01, BY_BOXES))
+    assert given(of_one, 0.01, BY_BOXES) == given(of_one, 0.01)
 
 
 def test_boxes_of_blocks_that_keep_no_step_have_half_of_the_shared_granules_again() -> None:
     by_rows, by_boxes = (given(of_dim(104), 0.0, missed) for missed in (BY_ROWS, BY_BOXES))
     assert by_boxes - by_rows == pytest.approx(ROWS * 2 * (64 * granules_of(104) - 208) / 2)
-    assert given(of_dim(96), 0.0, BY_BOXES) == given(of_dim(96), 0.0, BY_ROWS)
+    assert given(of_dim(96), 0.0, BY_BOXES) == pytest.approx(given(of_dim(96), 0.0, BY_ROWS))
+
+
+def test_blocks_of_warps_that_keep_no_step_have_less_of_dram() -> None:
+    drifted, in_step = (dram_of(H200, of_dim(128), ROWS, 0.0, missed, False) for missed in (BY_ROWS, IN_STEP))
+    assert drifted.seconds == pytest.approx(in_step.seconds * (1 + of("drifted")))
+    assert BY_BOXES.drifted == IN_STEP.drifted == 0
 
 
 def test_what_others_wrote_goes_back_until_nothing_of_it_is_left() -> None:
