@@ -131,7 +131,10 @@ def _jobs(variant: Variant, arch: Arch, asked: Sequence[AttentionProblem]) -> It
             if build not in seen:
                 seen.add(build)
                 source = source_of(variant.folder, build, arch)
-                yield Job(kernel, arch.name, f"{_asked(problem)} {config}", source, _rules(variant, build, arch))
+                # Lengths decide whether neighbouring blocks share keys: that one configuration is two builds.
+                shared = " shared_keys" if dict(build.defines).get("SHARED_KEYS") else ""
+                label = f"{_asked(problem)} {config}{shared}"
+                yield Job(kernel, arch.name, label, source, _rules(variant, build, arch))
 
 
 def _rules(variant: Variant, build: CudaBuild, arch: Arch) -> Whole:
