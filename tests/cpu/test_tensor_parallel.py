@@ -68,7 +68,10 @@ def _compare(flash: bool) -> None:
 
 @pytest.mark.timeout(120)
 def test_a_model_whose_heads_lie_on_two_processes_gives_what_one_gives(tmp_path: Path) -> None:
-    program = f"from {__name__} import rank_of_two; rank_of_two({{}}, {str(tmp_path / 'store')!r})"
+    # A rank that is done leaves at once: where an interpreter ends while a thread of gloo or of autograd asks for its
+    # lock, that thread is ended inside of C++, and the process aborts with "terminate called" (seen once on CI).
+    store = str(tmp_path / "store")
+    program = f"import os; from {__name__} import rank_of_two; rank_of_two({{}}, {store!r}); os._exit(0)"
     ranks = [
         subprocess.Popen([sys.executable, "-c", program.format(rank)], stderr=subprocess.PIPE, text=True, cwd=ROOT)
         for rank in range(RANKS)
