@@ -77,8 +77,10 @@ def test_they_are_right_in_every_mode(name: str, warps: str) -> None:
 
 CASE = replace(SOME, softcap=50.0, right=0, left=-250, aligned="bottom_right", spread=12.0)
 EVEN = replace(CASE, seq_kv=320)  # whose last keys end a slice
+UNSEEN = replace(CASE, left=None, seq_q=40, seq_kv=30)  # the first rows see no key
 ANY = "race|^out|^lse|out of bounds"
 BUGS = {
+    "warps with queries are idle": Bug("key_loop.cuh", "bool run(", "first >= work.queries", "first >= 0"),
     "a tile is not waited for": Bug(
         "key_loop.cuh", "bool run(", "ptx::cp_async_wait<kStages - 2>();", "ptx::cp_async_wait<kStages - 1>();", ANY
     ),
@@ -103,19 +105,29 @@ BUGS = {
     "rows are one key ahead": Bug("key_loop.cuh", "void hide(", "lane() % 4 * 2", "lane() % 4 * 2 + 1"),
     "Q is another panel's": Bug("products.cuh", "int warp_row(", "warp % kRowWarps", "0", ANY),
     "what other warps have is left out": Bug(
-        "key_warps.cuh", "void join_key_warps(", "if (mine < half) warps.add(warps.area(mine + half), unit);", says=ANY
+        "key_warps.cuh", "void add_up(", "sum += weight * part[warp];", "sum = weight * part[warp];", "^out|^lse"
     ),
-    "it is read before it is there": Bug("key_warps.cuh", "void join_key_warps(", "__syncthreads();", says="race"),
-    "two warps leave it in one place": Bug("key_warps.cuh", "unsigned area(", "key_warp % kAreas", "0", ANY),
-    "panels leave it in one place": Bug("key_warps.cuh", "unsigned area(", "threadIdx.x / 32 % kRowWarps", "0", ANY),
-    "outputs are not rescaled": Bug(
-        "key_warps.cuh", "void add(", "mine[h] = ptx::ex2((state.offset[h] - base) * unit);", "mine[h] = 1.f;"
+    "it is read before it is there": Bug("key_warps.cuh", "void leave_key_warps(", "__syncthreads();", says="race"),
+    "two warps leave it in one place": Bug("key_warps.cuh", "unsigned row_of(", "key_warp * kTileRows", "0", ANY),
+    "the second rows are the first ones": Bug(
+        "key_warps.cuh", "void leave(", "rows.warp_row() + 8 * h + lane / 4", "rows.warp_row() + lane / 4", ANY
     ),
-    "added outputs are not rescaled": Bug(
-        "key_warps.cuh", "void add(", "theirs[h] = ptx::ex2((offset[h] - base) * unit);", "theirs[h] = 1.f;"
+    "two lanes leave the same columns": Bug("key_warps.cuh", "void leave(", "8 * (lane % 4)", "8 * (lane % 2)", ANY),
+    "a lane's sum is its row's": Bug(
+        "key_warps.cuh", "void leave(", "RowPair<kValueDim / 2>::sum(state.sum[h])", "state.sum[h]", "^out|^lse"
     ),
-    "a sum is not rescaled": Bug("key_warps.cuh", "void add(", "state.sum[h] * mine[h]", "state.sum[h]", "^out|^lse"),
-    "the larger offset is forgotten": Bug("key_warps.cuh", "void add(", "state.offset[h] = most;", says="^out|^lse"),
+    "parts are not rescaled": Bug(
+        "key_warps.cuh", "void add_up(", "ptx::ex2((offset[warp] - base) * unit)", "1.f", "^out|^lse"
+    ),
+    "rows that saw no key are NaN": Bug(
+        "key_warps.cuh", "void add_up(", "most == minus_infinity() ? 0.f : most", "most", "^out|^lse", UNSEEN
+    ),
+    "a quotient is twice as large": Bug("divide.cuh", "Divided divide(", "number >> (31 - __clz(by))", "number", ANY),
+    "a part ends where the next one does": Bug(
+        "place.cuh", "Work part(", "begin_of(number + 1)", "begin_of(number + 2)", ANY
+    ),
+    "all parts begin with the first key": Bug("place.cuh", "Work part(", "mine.first = begin_of(number);", says=ANY),
+    "one thread's columns are all that are left": Bug("parts.cuh", "void leave_spans(", "to + 4 * at", "to", ANY),
 }
 
 
@@ -134,7 +146,7 @@ def found(case: ForwardCase, number: int) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("case", [CASE, EVEN], ids=["windowed", "even"])
+@pytest.mark.parametrize("case", [CASE, EVEN, UNSEEN], ids=["windowed", "even", "unseen"])
 def test_nothing_is_found_where_no_mistake_is_armed(case: ForwardCase) -> None:
     assert not any(found(case, 0))
 

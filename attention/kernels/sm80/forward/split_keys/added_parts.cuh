@@ -96,12 +96,7 @@ struct AddedParts {
   __device__ __forceinline__ void join(float weight, unsigned part, const ptx::vec4 (&some)[Spans]) {
     sum += weight * fabsf(__uint_as_float(part));
 #pragma unroll
-    for (int span = 0; span < Spans; ++span) {
-      o[4 * span] += weight * __uint_as_float(some[span].x);
-      o[4 * span + 1] += weight * __uint_as_float(some[span].y);
-      o[4 * span + 2] += weight * __uint_as_float(some[span].z);
-      o[4 * span + 3] += weight * __uint_as_float(some[span].w);
-    }
+    for (int span = 0; span < Spans; ++span) add_four(o + 4 * span, weight, some[span]);
   }
 
   __device__ __forceinline__ static float offset_of(ptx::u64 state) {

@@ -27,6 +27,7 @@ FEW_STAGES, MOST_STAGES = 2, 3  # tiles of keys in shared memory, all but one of
 MOST_IN_STEP = 132  # blocks: the SMs of an H100 and H200
 LINE_NUMBERS = 64
 STATE_FLOATS = 4  # of a row: its offset and sum, in 16 bytes
+JOINED_BESIDE = 8  # words beside a warp's outputs of a row, in shared memory (key_loop.cuh)
 
 
 def _packed(problem: AttentionProblem, _: Mapping[str, int]) -> int:
@@ -131,12 +132,13 @@ class Shape(whole.Shape):
 
     @cached_property
     def smem_bytes(self) -> int:
-        """Where warps share rows: the ring, and Q behind it."""
+        """Where warps share rows: the ring, and Q behind it, or what they bring together there; votes, and a word."""
         if not self.key_stages:
             return super().smem_bytes
         both = self.head_dim + self.value_dim
         numbers = self.key_stages * self.tile_keys * both + self.tile_rows * self.head_dim
-        return 2 * numbers + 4 * (self.warps + 1)
+        joined = 4 * self.warps * self.warp_rows * (self.value_dim + JOINED_BESIDE)
+        return max(2 * numbers, joined) + 4 * (self.warps + 1)
 
     @property
     def partial_floats(self) -> int:

@@ -7,17 +7,41 @@
 #include "consecutive.cuh"
 #include "pipeline.cuh"
 
+// What warps that share rows have of these comes to lie where tiles lay: of each row its outputs, and eight words that hold
+// two, by which neighbouring rows begin 8 or 24 banks apart.
+constexpr int kJoinedFloats = kValueDim + 8;
+constexpr int kJoinedBytes = 4 * kWarps * kWarpRows * kJoinedFloats;
+
+struct KeyRooms : Rooms {
+  __device__ __forceinline__ explicit KeyRooms(const Rooms& rooms) : Rooms(rooms) {
+    votes = v + (kVotesAt > kJoinedBytes ? kVotesAt : kJoinedBytes);
+    second_time = votes + 4 * kWarps;
+  }
+};
+
 struct KeyLoop : Pipeline {
   static constexpr int kStages = kKStages;
 
+  const KeyRooms at{Pipeline::at};
+
   const typename LoaderOf<KeyRow>::Type k_loader{};
   const typename LoaderOf<ValueRow>::Type v_loader{};
+  int first, last;  // queries
 
   __device__ __forceinline__ explicit KeyLoop(const Launch& launch) : Pipeline(launch) {}
 
-  // Whether some row of this warp may not see some of its keys from `key` on.
+  // Of this warp's rows: divisions stand outside of the loop.
+  __device__ __forceinline__ void find_queries(const Work& work) {
+    first = work.query_of(work.row + warp_row());
+    last = work.query_of(work.row + warp_row() + kWarpRows - 1);
+  }
+
+  // Whether some row of this warp may see one of a slice of keys, and whether some may not see some of them.
+  __device__ __forceinline__ bool is_seen(const Work& work, int key) const {
+    return key < work.keys && (!kCausal || key <= last + work.right) && (!kWindow || key + kSlice > first + work.left);
+  }
+
   __device__ __forceinline__ bool is_masked(const Work& work, int key) const {
-    const int first = work.query_of(work.row + warp_row()), last = work.query_of(work.row + warp_row() + kWarpRows - 1);
     return key + kSlice > work.keys || (kCausal && key + kSlice > first + work.right + 1) ||
            (kWindow && key < last + work.left);
   }
@@ -79,7 +103,8 @@ struct KeyLoop : Pipeline {
 #pragma unroll
     for (int i = 1; i < kStages - 1; ++i) load_tile<true>(work, i);
     clear();
-    const bool idle = is_idle(work);
+    find_queries(work);
+    const bool idle = kIdleWarps && first >= work.queries;
     const int tiles = work.last - work.first;
 #pragma unroll 1
     for (int number = 0; number < tiles; ++number) {
@@ -93,6 +118,20 @@ struct KeyLoop : Pipeline {
     ptx::cp_async_wait<0>();
     scale_offsets(state[0], 1.f);
     return settled();
+  }
+
+  // As Pipeline::settled, and with one barrier where rows are not run again: behind it no tile is read.
+  __device__ __forceinline__ bool settled() const {
+    const bool mine = __all_sync(~0u, finite());
+    if (lane() == 0) ptx::store_shared(at.votes + threadIdx.x / 32 * 4, mine);
+    __syncthreads();
+    bool all = true;
+#pragma unroll
+    for (int warp = 0; warp < kWarps; ++warp) all &= ptx::load_shared(at.votes + 4 * warp) != 0;
+    if (all || ptx::load_shared(at.second_time) != 0) return true;
+    __syncthreads();
+    if (threadIdx.x == 0) ptx::store_shared(at.second_time, 1);
+    return false;
   }
 
   __device__ __forceinline__ void hold_queries() {

@@ -1,73 +1,100 @@
-// What warps that share rows have of their keys (key_loop.cuh) is brought together in shared memory: half of them leave
-// it where tiles lay, the other half adds it to its own, and so on.
+// What warps that share rows have of their keys (key_loop.cuh) is brought together in shared memory, where tiles lay: each
+// leaves the rows that a query uses, and a thread adds up four columns of a row, one warp's after the other's.
+//
+// Halves of warps that added fragments to each other's, all 16 rows of them, left the last step and all that follows to
+// one warp: 0.9 us until that had all keys, and as much until its outputs were stored, of calls of 9 (H200,
+// decode_ends.csv).
 #pragma once
 #include "key_loop.cuh"
+#include "parts.cuh"
+#include "ptx/shared_pair.cuh"
+#include "store_group.cuh"
 
 template <class Rows>
 struct KeyWarps {
-  static constexpr int kWords = kValueDim / 8 + 1, kAreaBytes = 32 * 16 * kWords;  // a lane's outputs and its state
-  static constexpr int kAreas = kKeyWarps / 2;
-  static_assert(kKeyWarps == 1 || (kPanels == 1 && kAreas * kRowWarps * kAreaBytes <= kRingBytes));
+  static_assert(kPanels == 1);
 
-  Rows& rows;
+  const Rows& rows;
 
-  // Where a warp leaves its words: who brings them in has none of its own there that another one may still read.
-  __device__ __forceinline__ unsigned area(int key_warp) const {
-    const int row_warp = threadIdx.x / 32 % kRowWarps;
-    return rows.at.v + (key_warp % kAreas * kRowWarps + row_warp) * kAreaBytes + 16 * rows.lane();
+  // A warp's row of the tile: its outputs, which no sum divides yet, and behind them its offset and sum.
+  __device__ __forceinline__ unsigned row_of(int key_warp, int row) const {
+    return rows.at.v + 4 * kJoinedFloats * (key_warp * kTileRows + row);
   }
 
-  __device__ __forceinline__ void leave(unsigned to) const {
+  // By each warp, of its rows below `used`. Tiles were read before, as the barrier of Pipeline::settled says.
+  __device__ __forceinline__ void leave(int used) const {
+    const int lane = rows.lane();
     const Softmax<2>& state = rows.state[0];
-    ptx::store_shared4(to, words(state.offset[0], state.offset[1], state.sum[0], state.sum[1]));
     const auto& o = rows.o[0];
 #pragma unroll
-    for (int i = 0; i < kValueDim / 8; ++i)
-      ptx::store_shared4(to + 512 * (1 + i), words(o[4 * i], o[4 * i + 1], o[4 * i + 2], o[4 * i + 3]));
-  }
-
-  // `unit`: of a difference of offsets, in log2.
-  __device__ __forceinline__ void add(unsigned from, float unit) const {
-    Softmax<2>& state = rows.state[0];
-    const ptx::vec4 left = ptx::load_shared4(from);
-    const float offset[2] = {__uint_as_float(left.x), __uint_as_float(left.y)};
-    const float sum[2] = {__uint_as_float(left.z), __uint_as_float(left.w)};
-    float mine[2], theirs[2];
-#pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const float most = fmaxf(state.offset[h], offset[h]), base = most == minus_infinity() ? 0.f : most;
-      mine[h] = ptx::ex2((state.offset[h] - base) * unit);
-      theirs[h] = ptx::ex2((offset[h] - base) * unit);
-      state.offset[h] = most;
-      state.sum[h] = state.sum[h] * mine[h] + sum[h] * theirs[h];
-    }
-    auto& o = rows.o[0];
+      if (rows.warp_row() + 8 * h >= used) break;
+      const int row = rows.warp_row() + 8 * h + lane / 4;
+      const float sum = RowPair<kValueDim / 2>::sum(state.sum[h]);
+      if (row >= used) continue;
+      const unsigned to = row_of(rows.key_warp(), row), mine = to + 8 * (lane % 4);
 #pragma unroll
-    for (int i = 0; i < kValueDim / 8; ++i) {
-      const ptx::vec4 some = ptx::load_shared4(from + 512 * (1 + i));
-      o[4 * i] = o[4 * i] * mine[0] + __uint_as_float(some.x) * theirs[0];
-      o[4 * i + 1] = o[4 * i + 1] * mine[0] + __uint_as_float(some.y) * theirs[0];
-      o[4 * i + 2] = o[4 * i + 2] * mine[1] + __uint_as_float(some.z) * theirs[1];
-      o[4 * i + 3] = o[4 * i + 3] * mine[1] + __uint_as_float(some.w) * theirs[1];
+      for (int j = 0; j < kValueDim / 8; ++j)
+        ptx::store_shared2(mine + 32 * j, __float_as_uint(o[4 * j + 2 * h]), __float_as_uint(o[4 * j + 2 * h + 1]));
+      if (lane % 4 == 0)
+        ptx::store_shared2(to + 4 * kValueDim, __float_as_uint(state.offset[h]), __float_as_uint(sum));
     }
   }
 
-  __device__ __forceinline__ static ptx::vec4 words(float x, float y, float z, float w) {
-    return {__float_as_uint(x), __float_as_uint(y), __float_as_uint(z), __float_as_uint(w)};
+  // By all threads, behind a barrier. `take` gets a row, the first of its columns that are added, in spans of four as far
+  // apart as there are spans, what they add up to, and the row's sum and offset. `unit`: of a difference of offsets, in
+  // log2.
+  template <int Spans, class Take>
+  __device__ __forceinline__ void add_up(int used, float unit, const Take& take) const {
+    constexpr int kStep = kValueDim / Spans, kChunks = kStep / 4;
+#pragma unroll 1
+    for (int at = threadIdx.x; at < used * kChunks; at += kThreads) {
+      const int row = at / kChunks, column = at % kChunks * 4;
+      float offset[kKeyWarps], part[kKeyWarps], most = minus_infinity();
+      ptx::vec4 some[kKeyWarps][Spans];
+#pragma unroll
+      for (int warp = 0; warp < kKeyWarps; ++warp) {
+        const unsigned from = row_of(warp, row);
+        const ptx::u64 state = ptx::load_shared2(from + 4 * kValueDim);
+        offset[warp] = __uint_as_float(static_cast<unsigned>(state));
+        part[warp] = __uint_as_float(static_cast<unsigned>(state >> 32));
+        most = fmaxf(most, offset[warp]);
+#pragma unroll
+        for (int span = 0; span < Spans; ++span)
+          some[warp][span] = ptx::load_shared4(from + 4 * (column + span * kStep));
+      }
+      const float base = most == minus_infinity() ? 0.f : most;
+      float o[4 * Spans] = {}, sum = 0.f;
+#pragma unroll
+      for (int warp = 0; warp < kKeyWarps; ++warp) {
+        const float weight = ptx::ex2((offset[warp] - base) * unit);
+        sum += weight * part[warp];
+#pragma unroll
+        for (int span = 0; span < Spans; ++span) add_four(o + 4 * span, weight, some[warp][span]);
+      }
+      take(row, column, o, sum, most);
+    }
   }
 };
 
-// The first warp of those that share rows has all keys. Behind a barrier, since tiles lie there until the last product.
+// The outputs of a tile's rows, or what a part leaves of them. `far`: its offsets are in units of scores.
 template <class Rows>
-__device__ __forceinline__ void join_key_warps(Rows& rows, float unit) {
-  if constexpr (kKeyWarps > 1) {
-    const KeyWarps<Rows> warps{rows};
-#pragma unroll 1
-    for (int half = kKeyWarps / 2; half; half /= 2) {
-      const int mine = rows.key_warp();
-      if (mine >= half && mine < 2 * half) warps.leave(warps.area(mine));
-      __syncthreads();
-      if (mine < half) warps.add(warps.area(mine + half), unit);
-    }
-  }
+__device__ __forceinline__ void leave_key_warps(const Rows& rows, const Parts& parts, int number, bool far) {
+  constexpr int kMany = 4;  // spans, where rows are too many for a thread to have one: one way to a row for all of them
+  const int used = parts.used_rows();
+  const float unit = far ? parts.launch.scale_log2 : 1.f;
+  const KeyWarps<Rows> warps{rows};
+  warps.leave(used);
+  __syncthreads();
+  const auto take = [&](int row, int column, const auto& o, float sum, float offset) {
+    constexpr int kStep = 4 * kValueDim / (sizeof(o) / sizeof(float));
+    if (parts.count == 1)
+      store_spans<kStep>(parts.launch, parts.work, parts.work.row + row, column, o, sum, offset * unit);
+    else
+      parts.leave_spans<kStep>(number, row, column, o, sum, {offset, far});
+  };
+  if (used * (kValueDim / 4) > kThreads)
+    warps.template add_up<kMany>(used, unit, take);
+  else
+    warps.template add_up<1>(used, unit, take);
 }

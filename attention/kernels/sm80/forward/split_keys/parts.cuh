@@ -8,6 +8,14 @@
 #include "offset.cuh"
 #include "work.cuh"
 
+// Four columns of what others have of a row.
+__device__ __forceinline__ void add_four(float* o, float weight, const ptx::vec4& some) {
+  o[0] += weight * __uint_as_float(some.x);
+  o[1] += weight * __uint_as_float(some.y);
+  o[2] += weight * __uint_as_float(some.z);
+  o[3] += weight * __uint_as_float(some.w);
+}
+
 struct Parts {
   static constexpr int kState = 4, kRowFloats = kValueDim + kState;
 
@@ -52,6 +60,18 @@ struct Parts {
         ptx::store4_if(is_used && lane % 4 == 0, to + 4 * kValueDim,
                        {__float_as_uint(offset.value), offset.marked(sum), 0, 0});
       }
+  }
+
+  // By a thread that has four columns of a row from `column` on, and as many every `Step` columns. Who has the first ones
+  // leaves the row's offset and sum.
+  template <int Step, int Count>
+  __device__ __forceinline__ void leave_spans(int number, int row, int column, const float (&o)[Count], float sum,
+                                              const Offset& offset) const {
+    const ptx::u64 to = row_of(number, row);
+#pragma unroll
+    for (int i = 0, at = column; i < Count; i += 4, at += Step)
+      ptx::store4(to + 4 * at, words(o[i], o[i + 1], o[i + 2], o[i + 3]));
+    if (column == 0) ptx::store4(to + 4 * kValueDim, {__float_as_uint(offset.value), offset.marked(sum), 0, 0});
   }
 
   // Whether this block is the last one of its tile. One thread's count serves all: the barrier brings their stores

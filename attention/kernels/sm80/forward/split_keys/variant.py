@@ -131,6 +131,7 @@ def _residents(
         key_warps=shape.key_warps,
         stages=shape.key_stages,
         smem_bytes=shape.smem_bytes,
+        used_rows=shape.part_rows,
     )
 
 
