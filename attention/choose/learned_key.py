@@ -62,6 +62,7 @@ DECIDING = (
     "choose/warpgroups/again",
     "choose/warpgroups/code",
     "choose/warpgroups/dealt",
+    "choose/warpgroups/fewer",
     "choose/warpgroups/gathered",
     "choose/warpgroups/handed",
     "choose/warpgroups/laid_out",

@@ -66,3 +66,16 @@ def test_steps_of_fewer_warpgroups_take_less_and_no_term_is_negative(keys):
         causal = predict(H200, replace(PLAIN, seq_q=queries, seq_kv=queries, causal=True), OURS, config)
         assert all(each.seconds > 0 for each in causal.terms)
         assert causal.seconds < predict(H200, replace(PLAIN, seq_q=queries, seq_kv=queries), OURS, config).seconds
+
+
+def test_warpgroups_without_rows_of_a_packed_tile_leave_the_tensor_cores_to_others():
+    def gain(batch: int, queries: int) -> float:
+        whole = replace(PLAIN, batch=batch, heads_kv=4, seq_q=64, seq_kv=4096)
+        axes = {"tile_keys": 128, "warpgroups": 2, "stages": 2, "q_in_registers": 0}
+        seconds = [predict(H200, replace(whole, seq_q=each), OURS, made(axes)).seconds for each in (64, queries)]
+        return 1 - seconds[1] / seconds[0]
+
+    # A tile has 16 queries of eight heads, and the last of four 2 of them or 10; of few tiles an SM has a whole one.
+    assert gain(512, 50) > gain(64, 50) > 0.01
+    assert gain(512, 58) < 0.002
+    assert gain(2, 50) < 0.002

@@ -4,7 +4,6 @@ The longest part of each phase counts; the rest is choose.one_clock.
 """
 
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths, sequences
@@ -31,7 +30,8 @@ from attention.choose.scores import ScoreCost, cost_of
 from attention.choose.shares import rows_of_all, rows_read
 from attention.choose.unlike import seconds_of_all
 from attention.choose.warpgroups.code import before_first_tile, code_anew, code_lines_of
-from attention.choose.warpgroups.dealt import Dealt, by_groups, dealt, idle_steps
+from attention.choose.warpgroups.dealt import Dealt, by_groups, dealt
+from attention.choose.warpgroups.fewer import Fewer, Work, fewer_of
 from attention.choose.warpgroups.gathered import gathered
 from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.laid_out import mask_laid_out
@@ -46,8 +46,6 @@ from microbench.results.profile import Profile
 INTERVAL, BURST = "wgmma_n128_bf16_interval_cycles", "wgmma_n128_bf16_burst_flops_per_s"
 EX2_BESIDE, FFMA_BESIDE = "wgmma_n128_bf16_beside_ex2_overlap_ratio", "wgmma_n128_bf16_beside_ffma_overlap_ratio"
 HELD_INTERVAL, HELD_LATENCY = "wgmma_n128_bf16_rs_interval_cycles", "wgmma_n128_bf16_rs_latency_cycles"
-
-Work = list[tuple[Parts, float]]  # steps of the busiest SM, and how often it has each
 
 
 def predicted(
@@ -66,12 +64,13 @@ def predicted(
     share = dealt(by_groups(problem, tile.group), queries, keys, units, lengths, tile.key_splits)
     cost = cost_of(problem)
     causal, edged = problem.edges.right is not None, share.rows if tile.key_splits == 1 else min(1.0, share.rows)
-    fewer = _fewer(tile, cost, rates, *_seen(problem, queries)) if causal and tile.group == 1 else None
-    together = share.rows - (edged * min(1.0, fewer.together if fewer else 1.0) if causal else 0.0)
+    fewer = fewer_of(tile, cost, rates, problem, share)
+    apart = min(1.0, fewer.together) if fewer and fewer.apart else 1.0
+    together = share.rows - (edged * apart if causal else 0.0)
     work = _steps(tile, cost, rates, share, together)
     step = work[0][0]
     if fewer:
-        if tile.crosses:
+        if tile.crosses and fewer.apart:
             work = _crossed_in_part(tile, work, share, fewer, together, cost, rates)
         work = fewer.of(work, share, tile.key_splits)
     # Rows that are one tile of keys meet no guess, and the next one's mask is asked for while these are multiplied.
@@ -137,7 +136,7 @@ def _steps(tile: WarpgroupTile, cost: ScoreCost, rates: Rates, share: Dealt, tog
 
 
 def _crossed_in_part(
-    tile: WarpgroupTile, work: Work, share: Dealt, fewer: "Fewer", together: float, cost: ScoreCost, rates: Rates
+    tile: WarpgroupTile, work: Work, share: Dealt, fewer: Fewer, together: float, cost: ScoreCost, rates: Rates
 ) -> Work:
     """Where causality hides the last tile of keys from all warpgroups but one, that one's rows alone cross.
 
@@ -153,42 +152,6 @@ def _crossed_in_part(
         *((parts, (1 - apart) * many) for parts, many in others),
         *((parts, apart * many) for parts, many in of_ring),
     ]
-
-
-class Fewer(NamedTuple):
-    """Steps of 1, 2, ... warpgroups, and how many of each a tile of rows has, in all `together`."""
-
-    steps: tuple[Parts, ...]
-    of_rows: tuple[float, ...]
-    together: float
-
-    def of(self, work: Work, share: Dealt, key_splits: int) -> Work:
-        """Work whose tiles of keys are in part of fewer.
-
-        Of parts of a tile of rows one has the edge; each has a step of all its warpgroups.
-        """
-        rows = share.rows if key_splits == 1 else 1.0
-        most = max(0.0, share.keys - share.rows)
-        times = min(rows, most / self.together) if self.together else 0.0
-        many = [times * each for each in self.of_rows]
-        (step, keys), *others = work
-        return [(step, keys - sum(many)), *others, *zip(self.steps, many, strict=True)]
-
-
-def _seen(problem: AttentionProblem, tile_rows: int) -> tuple[int, int, int]:
-    """The last key that the first query sees, a head's tiles of rows and its keys; 0 where each has its own lengths."""
-    queries, keys = problem.mean_lengths
-    if problem.own_lengths:
-        return problem.edges.right or 0, 0, 0
-    return problem.band(queries, keys).right or 0, -(-queries // tile_rows), keys
-
-
-@lru_cache(maxsize=1024)
-def _fewer(tile: WarpgroupTile, cost: ScoreCost, rates: Rates, right: int, tiles: int, keys: int) -> Fewer:
-    """As causality leaves the other warpgroups of a tile of rows nothing to do."""
-    of_rows = idle_steps(right, tile.warpgroups, tile.keys, tiles, keys)
-    alone = (tile._replace(warpgroups=busy) for busy in range(1, tile.warpgroups))
-    return Fewer(tuple(steps_of(each, cost, rates).keys for each in alone), of_rows, sum(of_rows))
 
 
 def _terms(machine: Machine, work: Work, clock: float, beside: tuple[Term, ...]) -> list[Term]:
