@@ -93,8 +93,9 @@ class WarpTile(NamedTuple):
     by side copy `key_span_bytes` of a row of K, `value_span_bytes` of V, and the next threads another row's. Heads of a
     `group` share a block's rows, and `key_splits` blocks the keys of a tile of rows, whose parts all `threads` of the
     last one bring together, so many `parts_at_once`: `warps` are those that have rows. `key_warps` of them have the
-    same rows, and each its own slices of every tile; then `stages` tiles are in shared memory, all but one of them
-    under way. A block takes `smem_bytes` of shared memory, where that may leave an SM fewer blocks.
+    same rows, `used_rows` of which a query has, and each its own slices of every tile; then `stages` tiles are in
+    shared memory, all but one of them under way. A block takes `smem_bytes` of shared memory, where that may leave an
+    SM fewer blocks.
 
     Where it is not `pipelined`, as FlashAttention-2 is not, scores, softmax and p V of a slice follow one another,
     every slice takes its maximum, and blocks come in the order of their rows, whatever these see. Of two `kernels` the
@@ -118,6 +119,7 @@ class WarpTile(NamedTuple):
     key_warps: int = 1
     stages: int = 2
     smem_bytes: int = 0
+    used_rows: int = 0
     parts_at_once: int = 16
     pipelined: bool = True
     kernels: int = 1

@@ -192,10 +192,11 @@ TABLE = {
         "cycles of a lone warp, by the stall counts and waits of its SASS: 780 to 885 before its first copies (330 to "
         "403 instructions, of divisions most of all), 330 to find its place in the output",
     ),
-    "shared_block_instructions": Coefficient(
-        630.0,
+    "few_block_instructions": Coefficient(
+        760.0,
         "count",
-        "likewise beside those where blocks share keys: 1170 before the first copies, 560 behind all keys",
+        "likewise where blocks may share keys, and heads, parts and groups are powers of two (divide.cuh): 516 before "
+        "the first copies (148 instructions), 243 behind all keys until rows are left",
     ),
     "empty_block_instructions": Coefficient(
         650.0, "count", "likewise of a block for which no keys are left: 634 to 650 (167 to 179 instructions)"
@@ -220,14 +221,19 @@ TABLE = {
     "copy_instructions": Coefficient(
         2.0, "count", "likewise of each copy: 94 instructions where a thread makes 16 copies, and 144 where it makes 32"
     ),
-    "join_trips": Coefficient(
-        3.0,
+    "joined_row_instructions": Coefficient(
+        85.0,
         "count",
-        "to shared memory where warps that share rows are joined: stores, a barrier, loads (key_warps.cuh)",
+        "likewise of a warp that leaves eight rows for those that share them, beside a store for every eight columns: "
+        "130, 150, 164 and 280 at 64, 96, 128 and 256 (key_warps.cuh)",
     ),
-    "join_instructions": Coefficient(
-        12.0, "count", "for 16 bytes that a lane leaves: a store, a load, four FMUL and four FFMA, and their addresses"
+    "joined_store_cycles": Coefficient(6.0, "count", "of such a store, with its share of addresses"),
+    "joined_instructions": Coefficient(
+        400.0,
+        "count",
+        "likewise of a thread from the barrier behind these to its four columns of a row, of all warps that share it",
     ),
+    "joined_span_instructions": Coefficient(35.0, "count", "likewise of its next four columns"),
     "first_load_instructions": Coefficient(
         950.0,
         "count",

@@ -1,6 +1,6 @@
 """Coefficients of keys that blocks share, for choose.coefficients: to leave parts, and to bring them together.
 
-The first six are of kernels of warps, whose last block adds a tile's parts up, the others of warpgroups, where each
+The first seven are of kernels of warps, whose last block adds a tile's parts up, the others of warpgroups, where each
 block has a share of all rows.
 """
 
@@ -10,12 +10,16 @@ PARTS = {
     "arrival_trips": Coefficient(
         1.0, "count", "to L2 before a block counts itself: what it leaves, which the count releases (parts.cuh)"
     ),
+    "arrival_instructions": Coefficient(
+        120.0, "count", "cycles of a lone warp from what it leaves to its count, by the stall counts of its SASS"
+    ),
     "part_jumps": Coefficient(
         1.0,
         "rule",
         "to code that no block has run before, which comes from DRAM: where the last one adds all parts (parts.cuh); "
         "another block has left its own by then. Straight on, code is fetched ahead (instruction_fetch). Of none, one "
-        "and two the one with the least error on calls below 16 us",
+        "and two the one with the least error on calls below 17 us of warps with rows of their own (893); of warps that "
+        "share rows it is none (joined_rows.csv)",
     ),
     "added_instructions": Coefficient(
         37.0,

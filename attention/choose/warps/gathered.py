@@ -83,11 +83,12 @@ def added(tile: WarpTile, rows: int, parts: int, beyond: float, gathering: float
     read = bytes_of(tile, rows) * parts
     added_up = of("added_instructions") + of("span_instructions") * (batch.spans - 1)
     instructions = times * (of("batch_instructions") + added_up * batch.parts)
+    jumps = of("part_jumps") if tile.key_warps == 1 else 0.0
     return (
         Part("parts from L2", read / min(SLOT, rates.l2_bytes / gathering), L2),
         Part("parts from DRAM", beyond * read / rates.dram_bytes, DRAM),
         Part("trips for parts", times * rates.l2_latency, L2_LATENCY),
-        Part("code of parts for the first time", of("part_jumps") * rates.dram_latency, DRAM_LATENCY),
+        Part("code of parts for the first time", jumps * rates.dram_latency, DRAM_LATENCY),
         Part("parts are added", instructions + of("pass_instructions") * passes, ""),
     )
 

@@ -4,7 +4,18 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from attention.choose.coefficients import BYTES, COPY, FRAGMENT, LANES, PRODUCT, SCHEDULERS, of
+from attention.choose.coefficients import (
+    BYTES,
+    COLUMNS,
+    COPY,
+    FRAGMENT,
+    LANES,
+    MOST_SPANS,
+    PRODUCT,
+    SCHEDULERS,
+    WORD_COLUMNS,
+    of,
+)
 from attention.choose.rates import (
     DRAM_LATENCY,
     EX2_LATENCY,
@@ -35,7 +46,7 @@ class Waits(NamedTuple):
     of_tile: float
     first_bytes: int
     begin: float
-    ends: tuple[float, float, float]
+    ends: tuple[float, float]
 
 
 @lru_cache(maxsize=2048)  # blocks of any number of slices wait alike
@@ -49,7 +60,6 @@ def _waits_of_a_slice(tile: WarpTile, waiting_loads: float, resident: int, rates
     late_hidden = max(0.0, rates.fragment_latency - one * (of("shared_fragments_ahead") if tile.key_warps > 1 else 1))
     # Scores of 8 keys are a chain of products over the head dim, and those of a narrow slice are too few to fill it.
     chained = tile.head_dim / FRAGMENT * max(0.0, rates.product_latency - tile.slice_keys / FRAGMENT * one)
-    stored = panels * (of("stored") * tile.value_dim + of("stored_at_least")) * resident * tile.warps / SCHEDULERS
     # Rows of a panel are asked for together. Who is first brings them from DRAM, and heads that share them wait alike.
     masks = math.ceil(waiting_loads * FRAGMENT * tile.slice_keys / LANES) * panels
     return Waits(
@@ -62,7 +72,7 @@ def _waits_of_a_slice(tile: WarpTile, waiting_loads: float, resident: int, rates
         _of_a_tile(tile),
         BYTES * tile.keys * both,
         instructions_of(tile),
-        (stored, *_joined(tile, rates)),
+        _ends(tile, resident),
     )
 
 
@@ -80,7 +90,7 @@ WITHIN = (
     ("waits for parts of lines", ""),
 )
 ENTERING = (("first K and V from L2", L2), ("begin of a block", DRAM_LATENCY), ("instructions of a block", ""))
-ENDING = (("out from registers", ""), ("waits to join warps", SMEM_LATENCY), ("warps are joined", ""))
+ENDING = (("out from registers", ""), ("warps are joined", ""))
 WAITS = *WITHIN, *ENTERING, *ENDING
 Each = tuple[float, ...]  # cycles
 
@@ -116,12 +126,27 @@ def _of_a_tile(tile: WarpTile) -> float:
     return of("tile_instructions") + of("copy_instructions") * copies
 
 
-def _joined(tile: WarpTile, rates: Rates) -> tuple[float, float]:
-    """What warps that share rows take to bring what they have together, half of them at a time: waits, instructions."""
-    times, words = math.log2(tile.key_warps), tile.value_dim / FRAGMENT * 2 + 1
-    return times * of("join_trips") * rates.smem_latency, times * of("join_instructions") * words
+def _ends(tile: WarpTile, resident: int) -> tuple[float, float]:
+    """From the last products to the block's outputs, or to what it leaves of a part: ENDING.
+
+    Warps that share rows leave those that are used in shared memory, eight at a time, and a thread adds up four columns
+    of a row (key_warps.cuh).
+    """
+    if tile.key_warps == 1:
+        panels = tile.warp_rows / FRAGMENT
+        stored = panels * (of("stored") * tile.value_dim + of("stored_at_least"))
+        return stored * resident * tile.warps / SCHEDULERS, 0.0
+    eights = math.ceil(min(tile.used_rows, tile.warp_rows) / (FRAGMENT // 2))
+    spans = 1 if tile.used_rows * tile.value_dim <= COLUMNS * tile.threads else MOST_SPANS
+    passes = math.ceil(tile.used_rows * tile.value_dim / COLUMNS / spans / tile.threads)
+    leaves = of("joined_row_instructions") + of("joined_store_cycles") * tile.value_dim / WORD_COLUMNS
+    joined = of("joined_instructions") + of("joined_span_instructions") * (spans - 1)
+    stored = of("pass_instructions") * passes if tile.key_splits == 1 else 0.0
+    return stored, eights * leaves + joined * passes
 
 
 def instructions_of(tile: WarpTile) -> float:
     """Cycles before a block's first loads, and behind its last keys, in which it finds its place."""
-    return of("block_instructions") + (of("shared_block_instructions") if tile.threads else 0.0)
+    if not tile.threads:
+        return of("block_instructions")
+    return of("few_block_instructions") + (of("arrival_instructions") if tile.key_splits > 1 else 0.0)
