@@ -61,9 +61,6 @@ TABLE = {
     "hidden_maxima": Coefficient(0.5, "count", "FMNMX takes one score, where VIMNMX3 takes two: 64 for 64 against 30"),
     "first_compared": Coefficient(0.42, "count", "ISETP of the end of the keys in a first tile: 27 for 64"),
     "edge_compared": Coefficient(0.92, "count", "ISETP of each edge of a band: 58 or 59 for 64, 115 to 118 for two"),
-    "edge_tiles": Coefficient(
-        1.0, "count", "tiles of keys that an edge of 64 rows meets: one, and 63 of all keys in a tile reach a second"
-    ),
     "alu_per_clk_sm": Coefficient(
         64.0, "published", "16 lanes of the ALU a scheduler, which all but FP32 and MUFU take"
     ),
@@ -90,6 +87,12 @@ TABLE = {
         "rule",
         "of two warpgroups one's integers (maxima, masks, conversions) run beside the other's exponentials, and one's "
         "are exposed. Of five rules (none, one's, all, each for masks apart) the one with the least regret on set a",
+    ),
+    "exposed_at_edges": Coefficient(
+        2.0,
+        "rule",
+        "of so many warpgroups where an edge meets a tile of keys, as theirs meet it one after the other: of one and "
+        "two the one with the least regret of causal rows, packed ones and windows (1,293 problems, H200)",
     ),
     "guessed_ahead": Coefficient(
         1 / 8,
@@ -199,7 +202,7 @@ TABLE = {
         "the first copies (148 instructions), 243 behind all keys until rows are left",
     ),
     "empty_block_instructions": Coefficient(
-        650.0, "count", "likewise of a block for which no keys are left: 634 to 650 (167 to 179 instructions)"
+        260.0, "count", "likewise of a block for which no keys are left: 210 to 261 (36 to 40 instructions)"
     ),
     "empty_block_trips": Coefficient(
         2.0,

@@ -62,6 +62,7 @@ DECIDING = (
     "choose/warpgroups/again",
     "choose/warpgroups/code",
     "choose/warpgroups/dealt",
+    "choose/warpgroups/edges",
     "choose/warpgroups/fewer",
     "choose/warpgroups/gathered",
     "choose/warpgroups/handed",

@@ -18,7 +18,7 @@ PARTS = {
         "rule",
         "to code that no block has run before, which comes from DRAM: where the last one adds all parts (parts.cuh); "
         "another block has left its own by then. Straight on, code is fetched ahead (instruction_fetch). Of none, one "
-        "and two the one with the least error on calls below 17 us of warps with rows of their own (893); of warps that "
+        "and two the one with the least error on calls below 17 us of warps with rows of their own (893); where warps "
         "share rows it is none (joined_rows.csv)",
     ),
     "added_instructions": Coefficient(

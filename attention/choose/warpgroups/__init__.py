@@ -9,6 +9,7 @@ gathered       what parts of a row's keys take to be brought together
 parts          rates of one SM, and what is made of them
 dealt          how many of each the busiest SM works through; packed sequences by their longest and the rest; and
                steps in which causality leaves some warpgroups nothing to do
+edges          tiles of keys whose scores an edge has masked one by one
 predicted      parts times counts over one clock: a Prediction
 
 What a score costs beside the products is choose.scores, lines that a row touches are choose.lines, and every number is

@@ -11,10 +11,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from attention.choose.coefficients import GROUP_ROWS, of
+from attention.choose.coefficients import GROUP_ROWS
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.longest_first import busiest_of_parts, unevenness, unevenness_of_packed
 from attention.choose.shares import Rows, rows_of_all
+from attention.choose.warpgroups.edges import edges_of
 from attention.kernels.common.family import dealt as by_lengths
 from attention.kernels.common.family import heads_of, section_of
 from attention.problem import AttentionProblem
@@ -69,13 +70,17 @@ def dealt(
     units: int,
     lengths: Lengths = UNKNOWN,
     key_splits: int = 1,
+    queries: int = GROUP_ROWS,
 ) -> Dealt:
-    """Deal the tiles of rows of all heads and sequences to the SMs, or so many parts of the keys of each."""
+    """Deal the tiles of rows of all heads and sequences to the SMs, or so many parts of the keys of each.
+
+    `queries`: of a warpgroup's rows.
+    """
     every = rows_of_all(problem, tile_rows, tile_keys, tile_rows, tile_keys, lengths=lengths)
     if key_splits > 1:
-        return _in_parts(problem, every, (tile_rows, tile_keys), units, key_splits)
+        return _in_parts(problem, every, (tile_rows, tile_keys), units, key_splits, queries)
     count, in_all, longest = every.number, every.total, every.longest
-    edges = _edges(problem, tile_keys)
+    edges = edges_of(problem, queries, tile_keys)
     if longest == every.shortest:
         rounds = -(-count // units)
         return Dealt(rounds * longest, rounds, rounds * edges, in_all, count)
@@ -111,18 +116,13 @@ def _last(problem: AttentionProblem, tile_rows: int, every: Rows, units: int) ->
     return shortest + max(0.0, longest - shortest - every.total / units / sections) / sections
 
 
-def _edges(problem: AttentionProblem, tile_keys: int) -> float:
-    """Tiles of keys of a tile of rows that an edge meets, beside the first one."""
-    met = of("edge_tiles") + (GROUP_ROWS - 1) / tile_keys
-    # The first tile of keys is masked anyway, and with it the right edge's first.
-    return (met if problem.edges.left is not None else 0.0) + (met - 1 if problem.edges.right is not None else 0.0)
-
-
-def _in_parts(problem: AttentionProblem, every: Rows, tile: tuple[int, int], units: int, key_splits: int) -> Dealt:
+def _in_parts(
+    problem: AttentionProblem, every: Rows, tile: tuple[int, int], units: int, key_splits: int, queries: int
+) -> Dealt:
     """Parts of a tile of rows differ by a tile of keys at most, and one of them has the edge."""
     parts = max(1, min(key_splits, math.ceil(every.longest)))
     count, longest = every.number * parts, every.longest / parts
-    rounds, edges = -(-count // units), _edges(problem, tile[1])
+    rounds, edges = -(-count // units), edges_of(problem, queries, tile[1])
     if rounds > 1 and every.longest > every.shortest and not problem.own_lengths:
         taken, rows = busiest_of_parts(problem, *tile, key_splits, units)
         return Dealt(max(taken, every.total / units), rows, edges, every.total, count, parts)

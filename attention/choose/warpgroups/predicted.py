@@ -60,8 +60,9 @@ def predicted(
     machine = machine_of(profile)
     rates = _rates(machine)
     units = profile.sm_count
-    queries, keys = tile.warpgroups * (GROUP_ROWS // tile.group), tile.keys
-    share = dealt(by_groups(problem, tile.group), queries, keys, units, lengths, tile.key_splits)
+    queries, keys = GROUP_ROWS // tile.group, tile.keys
+    tile_rows = tile.warpgroups * queries
+    share = dealt(by_groups(problem, tile.group), tile_rows, keys, units, lengths, tile.key_splits, queries)
     cost = cost_of(problem)
     causal, edged = problem.edges.right is not None, share.rows if tile.key_splits == 1 else min(1.0, share.rows)
     fewer = fewer_of(tile, cost, rates, problem, share)

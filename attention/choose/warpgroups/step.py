@@ -52,6 +52,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     qk, pv = groups * one, groups * _product(tile, tile.value_dim, 0, rates)
     alone = of("exposed") if few else 0.0  # warpgroups whose integers nothing hides
     exposed, asked = (each * scores / of("alu_per_clk_sm") for each in (alone, of("exposed")))
+    at_edges = of("exposed_at_edges")
     # A guess finds no maxima, and packs beside its exponentials.
     maxima, conversions = (cost.maxima, of("conversions")) if cost.rescales else (0.0, 0.0)
     # Where no guess serves, at an edge and in a first tile, maxima are found, and numbers are packed behind them.
@@ -114,8 +115,8 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
             *left(tile, rates),
         ),
         Parts.of(
-            Part("masks at edges", "masks", asked * (cost.edge + searched), ""),
-            *(() if cost.rescales else (rescaled,)),
+            Part("masks at edges", "masks", at_edges * asked * (cost.edge + searched), ""),
+            *(() if cost.rescales else (rescaled._replace(cycles=at_edges * rescaled.cycles),)),
         ),
         Parts.of(following.queries),
         Parts.of(following.late),

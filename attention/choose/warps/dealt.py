@@ -57,7 +57,8 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     parts = _parts(tile, whole)
     every, tiles = _blocks(problem, tile, lengths, whole), whole.number
     count, held = every.number, units * tile.blocks
-    empty = (tiles * tile.key_splits - count) / held
+    grid = tiles * tile.key_splits
+    empty = max(0, grid - max(count, held)) / held  # those that start together keep nobody waiting
     of_keys, cold = readers(problem, tile.rows, tile.group), min(1.0, held / count)
     rows = (problem.head_dim, tile.key_span_bytes), (problem.head_dim_v, tile.value_span_bytes)
     from_sector = leads(problem)
