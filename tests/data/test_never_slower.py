@@ -243,6 +243,10 @@ REACHED = {
     ("7dbd4d17d3cf", "flash_attn_func"): 0.94,
     ("82b72b423a8d", "attention.sdpa"): 0.93,
     ("82b72b423a8d", "flash_attn_func"): 0.94,
+    ("aa0157f48451", "attention.sdpa"): 0.95,
+    ("aa0157f48451", "flash_attn_func"): 0.94,
+    ("3c824871c43c", "attention.sdpa"): 0.97,
+    ("3c824871c43c", "flash_attn_func"): 0.94,
 }
 MET = "0367b7d706e6", "ec953d77e87d", "1ef85525c6e6", "ce3bd6cda7e0"
 LAST_TWO = tuple(dict.fromkeys(frozen for frozen, _ in REACHED))[-2:]
