@@ -33,6 +33,20 @@ CODE = {
         "takes) and where it stores (20 to 60)",
     ),
     "warp_dim_lines": Coefficient(0.3, "count", "for each number of a row of K and of V, beside those"),
+    "few_code_lines": Coefficient(
+        125.0,
+        "count",
+        "likewise where warps share rows, to where outputs are stored, without divisions that shifts replace: 141, 143 "
+        "and 160 at head dims 64, 128 and 256 of 16 copies a thread. 32 copies have 40 lines more, behind loads that "
+        "are on their way",
+    ),
+    "few_dim_lines": Coefficient(0.07, "count", "for each number of a row of K and of V, beside those"),
+    "few_part_lines": Coefficient(
+        80.0,
+        "count",
+        "where keys come in parts: what leaves one, 15, and what adds all of them, 67 to 86 in three ways by how many "
+        "there are",
+    ),
     "laid_lines": Coefficient(
         171.0, "count", "from a kernel's begin to the last of its producer's code, beside those that grow with a tile"
     ),

@@ -33,7 +33,7 @@ from attention.choose.warps.at_least import of_unlike, of_waves
 from attention.choose.warps.block import EX2_BESIDE, EX2_BESIDE_OTHERS, FFMA_BESIDE_OTHERS, Block, block_of
 from attention.choose.warps.dealt import Dealt, Stay, dealt
 from attention.choose.warps.gathered import added, bytes_of, combined, left
-from attention.choose.warps.waits import instructions_of
+from attention.choose.warps.waits import code_lines_of, instructions_of
 from attention.choose.warps.work import LATENCY, TENSOR, Part, Rates
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
@@ -110,7 +110,7 @@ def predicted(
     spans = tile.key_span_bytes, tile.value_span_bytes
     memory = l2_of(machine, problem, share.slices * tile.step_keys, spans, lengths), dram
     loads = Loads(round(of("block_loads")) * tile.stages * blocks[0][0].resident, in_step)
-    code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
+    code = code_of(machine, code_lines_of(tile, share.parts), clock)
     last, its_block = blocks[-1]
     last_tile = its_block.last_tile(max(1.0, last.work.slices * tile.step_keys / tile.keys))
     # Between two blocks of a place none loads there: what one leaves, and what the next does before its first loads.
