@@ -247,6 +247,8 @@ REACHED = {
     ("aa0157f48451", "flash_attn_func"): 0.94,
     ("3c824871c43c", "attention.sdpa"): 0.97,
     ("3c824871c43c", "flash_attn_func"): 0.94,
+    ("2cb37a784ef9", "attention.sdpa"): 0.93,
+    ("2cb37a784ef9", "flash_attn_func"): 0.91,
 }
 MET = "0367b7d706e6", "ec953d77e87d", "1ef85525c6e6", "ce3bd6cda7e0"
 LAST_TWO = tuple(dict.fromkeys(frozen for frozen, _ in REACHED))[-2:]
