@@ -36,8 +36,7 @@ struct KeyWarps {
 #pragma unroll
       for (int j = 0; j < kValueDim / 8; ++j)
         ptx::store_shared2(mine + 32 * j, __float_as_uint(o[4 * j + 2 * h]), __float_as_uint(o[4 * j + 2 * h + 1]));
-      if (lane % 4 == 0)
-        ptx::store_shared2(to + 4 * kValueDim, __float_as_uint(state.offset[h]), __float_as_uint(sum));
+      if (lane % 4 == 0) ptx::store_shared2(to + 4 * kValueDim, __float_as_uint(state.offset[h]), __float_as_uint(sum));
     }
   }
 
