@@ -6,8 +6,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from attention.campaign import plan, rows
+from attention.campaign import choosers, plan, rows
+from attention.campaign.regret import choices
 from attention.choose import constants, turning
+from attention.choose.candidates import TIE_BAND
 from attention.choose.model import predict
 from attention.variant import by_path
 from microbench.results.profile import Profile
@@ -51,12 +53,26 @@ def test_the_figure_of_choosers_names_the_campaigns_of_an_earlier_text(monkeypat
 
 @every_gpu
 def test_a_launch_that_all_configurations_share_is_worth_nothing_to_a_choice(gpu: str) -> None:
-    """But where the tie band, a share of all seconds, holds one configuration more."""
     found = {each.name: each for each in ablation.worths(gpu)}
     measured = ablation.measured_of(ablation.costs(gpu)).regrets.mean
-    assert max(found[LAUNCH].changed) <= 1
     assert found[LAUNCH].regrets == pytest.approx((measured, measured), abs=1e-3)
     assert min(found[EX2].changed) > 0 and found[EX2].most(measured) > 0
+
+
+@every_gpu
+@pytest.mark.parametrize("factor", ablation.FACTORS)
+def test_a_longer_launch_changes_a_pick_only_where_it_brings_both_into_the_tie_band(gpu: str, factor: float) -> None:
+    """The band is a share of all seconds, and a longer launch widens it."""
+    profile, mine = Profile.load(gpu), choices(set_a.problems(gpu))
+    other = constants.scaled(profile, LAUNCH, factor)
+    first, second = (choosers.by_constants(each) for each in (profile, other))
+    longer = other if factor > 1 else profile
+    for each in mine:
+        seconds = [
+            predict(longer, each.posed.problem, by_path(path), config).seconds
+            for path, config in {choose(each.posed, each.picks) for choose in (first, second)}
+        ]
+        assert max(seconds) <= (1 + TIE_BAND) * min(seconds), str(each.posed.problem)
 
 
 def test_a_constant_that_no_timed_kernel_reads_has_no_marks_and_the_others_keep_theirs() -> None:
