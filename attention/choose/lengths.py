@@ -46,19 +46,30 @@ def presumed(problem: AttentionProblem) -> Lengths:
     """What a call is taken for: UNKNOWN where a problem says its lengths, else spread between nothing and the longest.
 
     Of packed sequences the rows in all say how: the length of the share u of all is longest x u^p, whose mean is
-    longest / (p + 1). Of slots of a cache nobody says, and they are taken as evenly full: p = 1.
+    longest / (p + 1). Of slots of a cache nobody says, and any of them is as likely to be short as full.
     """
-    if not (problem.varlen or problem.ranges) or problem.batch == 1:
+    if problem.ranges:
+        return _evenly_full(problem)
+    if not problem.varlen or problem.batch == 1:
         return UNKNOWN
     others = problem.batch - 1
-    if problem.varlen:
-        queries = _spread(problem.seq_q, problem.tokens_q - problem.seq_q, others)
-        keys = _spread(problem.seq_kv, problem.tokens_kv - problem.seq_kv, others)
-    else:
-        queries = [problem.seq_q] * min(GROUPS, others)
-        keys = _spread(problem.seq_kv, others * problem.seq_kv // 2, others)
-    many = [others * (at + 1) // len(keys) - others * at // len(keys) for at in range(len(keys))]
-    return Run(1, problem.seq_q, problem.seq_kv), *map(Run, many, queries, keys)
+    queries = _spread(problem.seq_q, problem.tokens_q - problem.seq_q, others)
+    keys = _spread(problem.seq_kv, problem.tokens_kv - problem.seq_kv, others)
+    return Run(1, problem.seq_q, problem.seq_kv), *map(Run, _dealt(others, len(keys)), queries, keys)
+
+
+def _evenly_full(problem: AttentionProblem) -> Lengths:
+    """Each group of slots by the middle of its share: one slot alone is half full, of two the longer one three parts.
+
+    A lone slot that was taken as full had its keys split for two and more microseconds of work that was not there.
+    """
+    groups = min(GROUPS + 1, problem.batch)
+    keys = (max(1, round(problem.seq_kv * (at + 0.5) / groups)) for at in reversed(range(groups)))
+    return tuple(Run(many, problem.seq_q, each) for many, each in zip(_dealt(problem.batch, groups), keys, strict=True))
+
+
+def _dealt(many: int, groups: int) -> list[int]:
+    return [many * (at + 1) // groups - many * at // groups for at in range(groups)]
 
 
 def _spread(longest: int, rest: int, others: int) -> list[int]:

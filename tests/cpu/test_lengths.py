@@ -82,3 +82,12 @@ def test_sequences_of_which_one_has_nearly_all_rows_are_presumed_to_have_some():
         )
         longest, *others = presumed(asked)
         assert longest.queries == 60_000 and all(1 <= each.queries <= 60_000 for each in others)
+
+
+@pytest.mark.parametrize(
+    ("batch", "lengths"),
+    [(1, ((1, 600),)), (2, ((1, 900), (1, 300))), (40, ((8, 1080), (8, 840), (8, 600), (8, 360), (8, 120)))],
+)
+def test_slots_of_a_cache_are_presumed_to_be_evenly_full(batch, lengths):
+    asked = AttentionProblem(batch, 8, 8, 1, 1200, 64, device="cuda", ranges=True)
+    assert presumed(asked) == tuple(Run(many, 1, keys) for many, keys in lengths)
