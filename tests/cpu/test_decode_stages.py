@@ -57,6 +57,7 @@ def test_three_are_predicted_to_be_faster_where_all_blocks_run_at_once_and_two_w
     def seconds(problem: AttentionProblem, key_stages: int, key_splits: int) -> float:
         return predict(profile, problem, KERNEL, config(key_stages, key_splits=key_splits)).seconds
 
-    long, wide = ONE, replace(ONE, batch=48, seq_kv=256)
+    long, wide, wide_and_long = ONE, replace(ONE, batch=48, seq_kv=256), replace(ONE, batch=48, seq_kv=1024)
     assert seconds(long, 3, 16) < 0.95 * seconds(long, 2, 16)
-    assert seconds(wide, 2, 1) < seconds(wide, 3, 1)
+    assert seconds(wide, 2, 1) < 0.9 * seconds(wide, 3, 1)  # an H200: 0.79 (use-29)
+    assert seconds(wide_and_long, 2, 1) < 0.98 * seconds(wide_and_long, 3, 1)

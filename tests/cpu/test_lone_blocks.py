@@ -55,6 +55,16 @@ def test_blocks_that_have_an_sm_each_wait_half_as_long_in_the_queue_of_loads() -
     assert 0 < in_step == of("queued_in_step") * queued
 
 
+def test_rows_that_nobody_uses_are_not_loaded() -> None:
+    problem = problem_of(8)
+    tile, work = DECODE.residents(problem, CONFIG), dealt(problem, DECODE.residents(problem, CONFIG), 132).at_least.work
+    few, all_of_them = (
+        next(part.cycles for part in block_of(of_rows, cost_of(problem), work, 1, RATES).parts() if "out" in part.term)
+        for of_rows in (tile, tile._replace(used_rows=tile.rows))
+    )
+    assert tile.used_rows == 1 and all_of_them - few == pytest.approx(15 * 4 * 112 / RATES.dram_bytes)
+
+
 @pytest.mark.parametrize("stages", [2, 3, 4])
 def test_so_many_tiles_are_under_way_at_a_time(stages: int) -> None:
     problem, latency, tiles = problem_of(8), 1e5, 100

@@ -152,6 +152,6 @@ def _of_a_slice(tile: WarpTile, cost: ScoreCost, hidden: float, lines: float, re
 
 
 def _alone_bytes(tile: WarpTile, work: Work) -> float:
-    """What a block reads before its first product, and writes behind its last."""
-    kv = tile.keys * (tile.head_dim + tile.value_dim) / work.readers
-    return BYTES * (tile.rows * (tile.head_dim + tile.value_dim) + kv)
+    """What a block reads before its first product, and writes behind its last: of rows that are used, and of keys."""
+    keys, rows = min(tile.keys, work.slices * tile.step_keys), tile.used_rows or tile.rows
+    return BYTES * (tile.head_dim + tile.value_dim) * (rows + keys / work.readers)

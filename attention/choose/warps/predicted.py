@@ -115,8 +115,8 @@ def predicted(
     last_tile = its_block.last_tile(max(1.0, last.work.slices * tile.step_keys / tile.keys))
     # Between two blocks of a place none loads there: what one leaves, and what the next does before its first loads.
     between = max(1.0, rounds) * (instructions_of(tile) + brought.left)
-    if share.alike and rounds > 1:  # a second wave begins together, and its first loads are on their way alone
-        between += rates.dram_latency * min(1.0, rounds - 1)
+    if share.alike and rounds > 1:  # all of a wave have their last tile together, and the next ones load behind it
+        between += (rates.dram_latency + last_tile) * min(1.0, rounds - 1)
     alone = (between + last_tile + brought.added) / clock + code.seconds
     at_least = None
     if share.unlike:
