@@ -73,6 +73,7 @@ DECIDING = (
     "choose/warpgroups/step",
     "choose/warps/at_least",
     "choose/warps/block",
+    "choose/warps/code",
     "choose/warps/dealt",
     "choose/warps/gathered",
     "choose/warps/predicted",

@@ -31,9 +31,10 @@ from attention.choose.scores import ScoreCost, cost_of
 from attention.choose.shares import rows_read
 from attention.choose.warps.at_least import of_unlike, of_waves
 from attention.choose.warps.block import EX2_BESIDE, EX2_BESIDE_OTHERS, FFMA_BESIDE_OTHERS, Block, block_of
+from attention.choose.warps.code import code_lines_of
 from attention.choose.warps.dealt import Dealt, Stay, dealt
 from attention.choose.warps.gathered import added, bytes_of, combined, left
-from attention.choose.warps.waits import code_lines_of, instructions_of
+from attention.choose.warps.waits import instructions_of
 from attention.choose.warps.work import LATENCY, TENSOR, Part, Rates
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile

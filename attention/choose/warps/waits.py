@@ -126,14 +126,6 @@ def _of_a_tile(tile: WarpTile) -> float:
     return of("tile_instructions") + of("copy_instructions") * copies
 
 
-def code_lines_of(tile: WarpTile, parts: int) -> float:
-    """Lines of code that a call of so many parts runs through for the first time."""
-    both = tile.head_dim + tile.value_dim
-    if tile.key_warps == 1:
-        return of("warp_code_lines") + of("warp_dim_lines") * both
-    return of("few_code_lines") + of("few_dim_lines") * both + (of("few_part_lines") if parts > 1 else 0.0)
-
-
 def _ends(tile: WarpTile, resident: int) -> tuple[float, float]:
     """From the last products to the block's outputs, or to what it leaves of a part: ENDING.
 
