@@ -55,6 +55,18 @@ def test_ours_keeps_the_models_word_and_torchs_is_taken_at_its_timings() -> None
     assert abs(ours.value - 0.5 ** (1 / (1 + OWN_WORD))) < 1e-5 and torchs.value == 0.5
 
 
+def test_a_configuration_of_a_kernel_whose_blocks_may_share_keys_leans_on_what_all_of_its_showed() -> None:
+    here, decode = problem(1, 4096), by_path("sm80/forward/split_keys")
+    often, once = (Config((("key_splits", each),)) for each in (8, 16))
+    seen = [Observation(decode, often, problem(1, keys), 0.8) for keys in (1024, 4096, 16384)]
+    seen.append(Observation(decode, once, here, 1.0))
+    found = corrections(seen)
+    of_one, of_other = (found.nearest(decode, each, here) for each in (often, once))
+    assert of_one is not None and of_other is not None
+    assert 0.8 < of_one.value < of_other.value < 1.0
+    assert found.nearest(decode, Config((("key_splits", 2),)), here) is None
+
+
 def test_a_head_dim_of_torchs_that_was_never_timed_goes_by_the_median_of_all() -> None:
     seen = [(problem(4096, keys), ratio) for keys, ratio in ((256, 0.4), (1024, 0.5), (4096, 0.9))]
     found = of(TORCH.path, *seen).nearest(TORCH, Config(), problem(4096, 4096, head_dim=64))
