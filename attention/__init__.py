@@ -31,8 +31,8 @@ except ImportError as error:
 with needs.one_sentence():
     from attention.ahead.prewarm import Prewarmed, prewarm
     from attention.choose.choose import Choice, choose
-    from attention.choose.explain import explain
-    from attention.choose.explanation import Explanation
+    from attention.choose.explain.explain import explain
+    from attention.choose.explain.explanation import Explanation
     from attention.errors import (
         ArgumentError,
         AttentionError,

@@ -28,7 +28,7 @@ MACHINE = os.environ.get("SMSCOPE_MACHINE", "")
 from IPython.display import Markdown
 
 import microbench
-from attention.choose.explain import explain_on
+from attention.choose.explain.explain import explain_on
 from attention.cli.picks import PICKS
 from attention.problem import AttentionProblem
 from microbench import report

@@ -26,9 +26,9 @@ from collections import Counter
 from IPython.display import Markdown
 
 from attention.choose.machine import named_machine
-from attention.choose.published_cycles import cycles_of
-from attention.choose.published_ranking import ranking
-from attention.choose.published_table import their_choice
+from attention.choose.published.cycles import cycles_of
+from attention.choose.published.ranking import ranking
+from attention.choose.published.table import their_choice
 from attention.problem import AttentionProblem
 from attention.variant import Config
 from microbench import published

@@ -38,7 +38,7 @@ from IPython.display import Markdown
 from attention.campaign import choosers
 from attention.campaign.posed import CLASSES
 from attention.campaign.table import ERROR, FA4, MEASURED, ONE_TILE, ONES
-from attention.choose import coefficients
+from attention.choose.coefficients import table as coefficients
 from attention.choose.model import predict
 from attention.compare.results import AMPERE, HOPPER
 from attention.variant import by_path

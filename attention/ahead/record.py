@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from attention.ahead import recorded
 from attention.ahead.recorded import RecordedCall
-from attention.choose.explain import problem_of
+from attention.choose.explain.explain import problem_of
 from attention.errors import AttentionError
 from attention.frontends.flash_attn import packed
 from attention.frontends.flash_attn.explain import posed

@@ -9,7 +9,7 @@ takes a tenth of the time.
 from collections.abc import Sequence
 from functools import lru_cache
 
-from attention.choose.coefficients import GROUP_ROWS, PRODUCT, SCHEDULERS
+from attention.choose.coefficients.table import GROUP_ROWS, PRODUCT, SCHEDULERS
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.one_clock import IN_STEP, dram_of, start_of
 from attention.choose.prediction import SECONDS

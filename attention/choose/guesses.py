@@ -6,7 +6,7 @@ ALiBi without causality: keys run downwards, so that scores grow on the way to t
 import math
 from functools import lru_cache
 
-from attention.choose.coefficients import of
+from attention.choose.coefficients.table import of
 from attention.problem import AttentionProblem
 
 

@@ -24,7 +24,7 @@ from functools import cache
 from math import gcd
 from statistics import fmean
 
-from attention.choose.coefficients import BYTES, GRANULE, LINE, SECTOR, SLOT
+from attention.choose.coefficients.table import BYTES, GRANULE, LINE, SECTOR, SLOT
 from attention.problem import AttentionProblem
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from attention.choose.coefficients import of
+from attention.choose.coefficients.table import of
 from attention.choose.lengths import Lengths, sequences
 from attention.kernels.common.family import dealt as by_lengths
 from attention.problem import AttentionProblem

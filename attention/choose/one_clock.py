@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
-from attention.choose.coefficients import BYTES, GRANULE, SECTOR, SLOT, of
+from attention.choose.coefficients.table import BYTES, GRANULE, SECTOR, SLOT, of
 from attention.choose.lengths import Lengths
 from attention.choose.lines import granules_of, inside_of, leads, slots_of, stored_slots_of
 from attention.choose.prediction import SECONDS, Account, Efficiency, Prediction, Term

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from attention.choose.calibration import Sample
-from attention.choose.coefficients import BYTES, GRANULE
+from attention.choose.coefficients.table import BYTES, GRANULE
 from attention.choose.lengths import Lengths, presumed, told
 from attention.choose.model import predict
 from attention.choose.prediction import Unpredicted

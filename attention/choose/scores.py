@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from attention.choose.coefficients import of
+from attention.choose.coefficients.table import of
 from attention.choose.guesses import behind_the_diagonal
 from attention.features.mask import WIDE, element_bytes
 from attention.problem import AttentionProblem

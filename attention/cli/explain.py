@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from attention.campaign.posed import read_lengths
-from attention.choose import explain_brief
-from attention.choose.explain import explain_named
+from attention.choose.explain import brief as briefly
+from attention.choose.explain.explain import explain_named
 from attention.choose.lengths import UNKNOWN, Lengths, counted
 from attention.choose.machine import machine_profile, nameable, named_machine
 from attention.cli.options import DTYPE_HELP, SHAPE_HELP, Backward, Only, pass_asked, usual_dtype
@@ -89,7 +89,7 @@ def explain(
     passes = pass_asked(backward)
     explanation = explain_named(machine, problem, only=only, passes=passes, lengths=runs)
     if brief:
-        console.show(json, explain_brief.told(explanation), *explain_brief.brief(explanation))
+        console.show(json, briefly.told(explanation), *briefly.brief(explanation))
         return
     console.emit(json_module.loads(explanation.to_json())) if json else console.draw(explanation)
 

@@ -10,8 +10,8 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from attention.choose.explain import doubts_of, explain_on
-from attention.choose.explanation import Explanation
+from attention.choose.explain.explain import doubts_of, explain_on
+from attention.choose.explain.explanation import Explanation
 from attention.choose.machine import named_machine
 from attention.cli.options import Backward, pass_asked, usual_dtype
 from attention.errors import ADDS_TORCH

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from IPython.display import Markdown
 
 from attention.choose.machine import named_machine
-from attention.choose.published_ranking import ranking
-from attention.choose.published_speed import Peer
+from attention.choose.published.ranking import ranking
+from attention.choose.published.speed import Peer
 from attention.problem import AttentionProblem
 from microbench.console.si import digits, written
 from notebooks.ladders.table import table

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from IPython.display import Markdown
 
-from attention.choose.published_ranking import ranking
+from attention.choose.published.ranking import ranking
 from attention.compare import results
 from attention.problem import AttentionProblem
 from microbench import paths, published

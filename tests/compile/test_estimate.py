@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from attention.choose.machine import named_machine
-from attention.choose.published_ranking import ranking
+from attention.choose.published.ranking import ranking
 from attention.errors import AttentionError, ProblemError
 from attention.estimate import held, predicted
 from attention.estimate.blocks import last_end, late_end

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import attention
 from attention.choose import learned
 from attention.choose.choose import choose
-from attention.choose.explain import explain_on
+from attention.choose.explain.explain import explain_on
 from attention.choose.machine import machine_profile
 from attention.problem import AttentionProblem
 from attention.timed import timings

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attention.choose.choose import choose
-from attention.choose.explain import explain_on
+from attention.choose.explain.explain import explain_on
 from attention.choose.model import predict
 from attention.choose.prediction import Unpredicted
 from attention.problem import AttentionProblem

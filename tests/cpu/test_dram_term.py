@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from attention.choose.coefficients import of
+from attention.choose.coefficients.table import of
 from attention.choose.lines import granules_of
 from attention.choose.one_clock import BY_BOXES, BY_ROWS, IN_STEP, Missed, dram_of
 from attention.choose.rates import DRAM, WRITE_BACK, WRITTEN_BACK, machine_of

@@ -7,8 +7,8 @@ import pytest
 
 import attention
 from attention import AttentionProblem, Explanation, ProblemError, explain
-from attention.choose.explain import explain_on
-from attention.choose.explain_tables import SHOWN_CANDIDATES, candidates
+from attention.choose.explain.explain import explain_on
+from attention.choose.explain.tables import SHOWN_CANDIDATES, candidates
 from microbench.errors import UnknownGpu
 from microbench.machine.cpu import host_slug
 from tests.cpu.attention_profiles import hopper_profile, host_profile, saved
@@ -171,5 +171,5 @@ def test_explain_and_its_command_need_no_torch(data):
 
 
 def test_the_package_gives_the_function_also_after_the_module_of_its_name_was_imported():
-    module = importlib.import_module("attention.choose.explain")
+    module = importlib.import_module("attention.choose.explain.explain")
     assert attention.explain is module.explain

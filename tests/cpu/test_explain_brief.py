@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from attention import cli
-from attention.choose.explain import explain_named
-from attention.choose.explain_brief import brief, seconds_of
+from attention.choose.explain.brief import brief, seconds_of
+from attention.choose.explain.explain import explain_named
 from attention.choose.machine import MachineProfile, named_machine
 from attention.problem import AttentionProblem
 from microbench.console.si import counted

@@ -11,7 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from attention.call import Manner, Options
 from attention.choose import learned
-from attention.choose.explain import explain_on
+from attention.choose.explain.explain import explain_on
 from attention.choose.model import predict
 from attention.errors import ProblemError
 from attention.estimate import predicted as static

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attention.choose.coefficients import of
+from attention.choose.coefficients.table import of
 from attention.choose.one_clock import Loads, _waited
 from attention.choose.prediction import Term
 from attention.choose.rates import machine_of

@@ -10,7 +10,7 @@ import torch
 from attention import AttentionProblem, ProblemError, cli, explain, variant
 from attention.choose import learned, samples
 from attention.choose.choose import choose
-from attention.choose.explain import explain_on
+from attention.choose.explain.explain import explain_on
 from attention.compare import bench
 from attention.compare.bench import Measured
 from attention.kernels.torch import cpu

@@ -195,7 +195,7 @@ def test_flops_follow_the_convention_of_the_field():
 
 
 def test_a_problem_is_explained_on_the_device_of_the_profile():
-    from attention.choose.explain import explain_on
+    from attention.choose.explain.explain import explain_on
     from tests.cpu.attention_profiles import hopper_profile, host_profile
 
     asked = AttentionProblem(1, 8, 8, 512, 512, 64)

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from attention.choose.machine import named_machine
-from attention.choose.published_band import band, best_of, boards_of, share_of
-from attention.choose.published_figures import forwards, problem_of, shaped
+from attention.choose.published.band import band, best_of, boards_of, share_of
+from attention.choose.published.figures import forwards, problem_of, shaped
 from microbench.published.facts import AttentionFact
 from microbench.results.profile import Profile
 

@@ -12,12 +12,12 @@ from rich.console import Console
 from attention import cli
 from attention.choose.choose import choose
 from attention.choose.corrections import Corrections
-from attention.choose.explain import explain, explain_named, explain_on
-from attention.choose.explain_published import published_parts
-from attention.choose.explanation import Explanation
+from attention.choose.explain.explain import explain, explain_named, explain_on
+from attention.choose.explain.explanation import Explanation
+from attention.choose.explain.published import published_parts
 from attention.choose.foreseen import judged
 from attention.choose.machine import named_machine
-from attention.choose.published_ranking import PublishedRanking, ranking
+from attention.choose.published.ranking import PublishedRanking, ranking
 from attention.problem import AttentionProblem
 from attention.variant import Config, shipped
 from microbench.console.si import digits

@@ -6,10 +6,10 @@ from attention import cli
 from attention.choose.machine import named_machine
 from attention.choose.model import predict
 from attention.choose.prediction import Prediction
-from attention.choose.published_cycles import cycles_of
-from attention.choose.published_miss import Miss
-from attention.choose.published_ranking import PublishedRanking, ranking
-from attention.choose.published_speed import PublishedSpeed
+from attention.choose.published.cycles import cycles_of
+from attention.choose.published.miss import Miss
+from attention.choose.published.ranking import PublishedRanking, ranking
+from attention.choose.published.speed import PublishedSpeed
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench.console.si import digits

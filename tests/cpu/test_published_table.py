@@ -4,8 +4,8 @@ import pytest
 
 from attention.choose.foreseen import judged, ranks
 from attention.choose.model import predict
-from attention.choose.published_ranking import ranking
-from attention.choose.published_table import TheirChoice, their_choice
+from attention.choose.published.ranking import ranking
+from attention.choose.published.table import TheirChoice, their_choice
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench.published import load

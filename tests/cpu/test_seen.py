@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attention.choose.explain import explain_on
-from attention.choose.explanation import Explanation
+from attention.choose.explain.explain import explain_on
+from attention.choose.explain.explanation import Explanation
 from attention.compare import bench_table
 from attention.problem import AttentionProblem
 from attention.seen import flops_seen

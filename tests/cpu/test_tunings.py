@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from attention.campaign.posed import parse
-from attention.choose import explain, learned, tunings, tunings_file
+from attention.choose import learned, tunings, tunings_file
 from attention.choose.choose import UNPROVEN, Choice
 from attention.choose.classes import representative
-from attention.choose.explanation import Explanation
+from attention.choose.explain import explain
+from attention.choose.explain.explanation import Explanation
 from attention.choose.machine import MachineProfile
 from attention.choose.tunings_file import key_of
 from attention.choose.while_new import while_new

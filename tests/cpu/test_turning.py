@@ -5,7 +5,7 @@ from dataclasses import replace
 from attention.choose.candidates import Candidate
 from attention.choose.choose import choose
 from attention.choose.constants import scaled
-from attention.choose.explain import explain_on
+from attention.choose.explain.explain import explain_on
 from attention.choose.turning import FACTORS, told, turns, used
 from attention.problem import AttentionProblem
 from microbench.results.profile import Profile

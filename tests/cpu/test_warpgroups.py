@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from attention.choose import coefficients, lines, one_clock, scores
+from attention.choose import lines, one_clock, scores
 from attention.choose.choose import choose
+from attention.choose.coefficients import table as coefficients
 from attention.choose.constants import scaled
 from attention.choose.foreseen import foreseen
 from attention.choose.lines import lines_of, slots_of

@@ -1,6 +1,6 @@
 """What a warpgroup takes more of a tile of keys that no guess serves: scores are weighed again (row_softmax.cuh)."""
 
-from attention.choose.coefficients import GROUP_ROWS, of
+from attention.choose.coefficients.table import GROUP_ROWS, of
 from attention.choose.guesses import outgrown
 from attention.choose.rates import EX2_LATENCY, FFMA_LATENCY, HANDOVER, SMEM_LATENCY
 from attention.choose.scores import ScoreCost

@@ -6,7 +6,7 @@ so that of a large build it lies beyond, and its lines come from DRAM one after 
 
 from functools import lru_cache
 
-from attention.choose.coefficients import of
+from attention.choose.coefficients.table import of
 from attention.choose.one_clock import code_of
 from attention.choose.prediction import Term
 from attention.choose.rates import DRAM_LATENCY, FAR_FETCH, FETCH, Machine

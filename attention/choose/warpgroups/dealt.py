@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from attention.choose.coefficients import GROUP_ROWS
+from attention.choose.coefficients.table import GROUP_ROWS
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.longest_first import busiest_of_parts, unevenness, unevenness_of_packed
 from attention.choose.shares import Rows, rows_of_all

@@ -6,7 +6,7 @@ Causality hides keys from some of them, and the last tile of rows that heads sha
 from functools import lru_cache
 from typing import NamedTuple
 
-from attention.choose.coefficients import GROUP_ROWS
+from attention.choose.coefficients.table import GROUP_ROWS
 from attention.choose.scores import ScoreCost
 from attention.choose.warpgroups.dealt import Dealt, idle_steps
 from attention.choose.warpgroups.parts import Parts, Rates

@@ -6,7 +6,7 @@ rows of all tiles, whose words come in whole lines, and waits for them once (sm9
 
 import math
 
-from attention.choose.coefficients import (
+from attention.choose.coefficients.table import (
     FLOAT_BYTES,
     GROUP_ROWS,
     RUN,

@@ -16,7 +16,7 @@ tokens at head dim 128 warpgroups wait 300 to 1300 cycles with tiles of 64 keys,
 import math
 from typing import NamedTuple
 
-from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, WORD_COLUMNS, of
+from attention.choose.coefficients.table import BYTES, GROUP_ROWS, LINE, WORD_COLUMNS, of
 from attention.choose.rates import DRAM_LATENCY
 from attention.choose.warpgroups.parts import Part, Rates
 from attention.tile import WarpgroupTile

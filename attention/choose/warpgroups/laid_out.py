@@ -6,7 +6,7 @@ The copy is torch's, which takes its elements one by one, as integers of as many
 
 from functools import lru_cache
 
-from attention.choose.coefficients import LANES, SCHEDULERS, TMA_ROWS, of
+from attention.choose.coefficients.table import LANES, SCHEDULERS, TMA_ROWS, of
 from attention.choose.prediction import SECONDS, Term
 from attention.choose.rates import DRAM, KEPT_MACHINES, Machine, launch_of
 from attention.features.mask import element_bytes

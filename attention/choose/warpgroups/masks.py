@@ -5,7 +5,7 @@ and says so: none of it runs beside its own products. Of a block by itself a lan
 between; of a pair a warp beside the producer does, as soon as both blocks have read a tile of keys.
 """
 
-from attention.choose.coefficients import GROUP_ROWS, of
+from attention.choose.coefficients.table import GROUP_ROWS, of
 from attention.choose.rates import DRAM_LATENCY, EX2, SMEM_LATENCY
 from attention.choose.scores import ScoreCost
 from attention.choose.warpgroups.again import again

@@ -5,7 +5,7 @@ The longest part of each phase counts; the rest is choose.one_clock.
 
 from functools import lru_cache, partial
 
-from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
+from attention.choose.coefficients.table import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths, sequences
 from attention.choose.one_clock import BY_BOXES, IN_STEP, Loads, call_of, clock_under, dram_of, l2_of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term

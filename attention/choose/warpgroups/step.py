@@ -12,7 +12,7 @@ around      the first tile has no product of the tile before beside its softmax,
 from functools import lru_cache
 from typing import NamedTuple
 
-from attention.choose.coefficients import BYTES, GROUP_ROWS, PRODUCT, THREAD_SHARE, of
+from attention.choose.coefficients.table import BYTES, GROUP_ROWS, PRODUCT, THREAD_SHARE, of
 from attention.choose.rates import EX2, FFMA, FFMA_LATENCY, L2_LATENCY, SMEM
 from attention.choose.scores import ScoreCost
 from attention.choose.warpgroups.again import outgrown_of_step, waits_of

@@ -1,6 +1,6 @@
 """What memory takes at least where blocks come one after another: waves of like ones, and unequal ones that run out."""
 
-from attention.choose.coefficients import BYTES
+from attention.choose.coefficients.table import BYTES
 from attention.choose.prediction import Term
 from attention.choose.rates import DRAM, Machine
 from attention.choose.scores import ScoreCost

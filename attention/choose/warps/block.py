@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from attention.choose.coefficients import BYTES, PRODUCT, SCHEDULERS, of
+from attention.choose.coefficients.table import BYTES, PRODUCT, SCHEDULERS, of
 from attention.choose.queues import Station, round_among, stay, stay_among
 from attention.choose.rates import DRAM, DRAM_LATENCY, EX2, FFMA, SMEM
 from attention.choose.scores import ScoreCost

@@ -1,6 +1,6 @@
 """How much code a kernel of warps runs through: a call's first pass over it waits for the instruction cache."""
 
-from attention.choose.coefficients import of
+from attention.choose.coefficients.table import of
 from attention.tile import WarpTile
 
 

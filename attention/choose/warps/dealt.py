@@ -10,7 +10,7 @@ import math
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from attention.choose.coefficients import BYTES, LINE, SECTOR
+from attention.choose.coefficients.table import BYTES, LINE, SECTOR
 from attention.choose.lengths import UNKNOWN, Lengths, sequences
 from attention.choose.lines import leads, lines_of, shared_of
 from attention.choose.longest_first import unevenness

@@ -8,7 +8,7 @@ more rows than threads for them (added_parts.cuh). What the L2 does not hold of 
 import math
 from dataclasses import dataclass
 
-from attention.choose.coefficients import (
+from attention.choose.coefficients.table import (
     COLUMNS,
     COMBINED,
     COMBINING_BLOCKS,

@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import NamedTuple
 
-from attention.choose.coefficients import PRODUCT, SLOT, SYSTEM_BYTES, of
+from attention.choose.coefficients.table import PRODUCT, SLOT, SYSTEM_BYTES, of
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.one_clock import BY_ROWS, IN_STEP, Loads, call_of, clock_under, code_of, dram_of, l2_of
 from attention.choose.prediction import Efficiency, Prediction, Term

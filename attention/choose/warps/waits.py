@@ -4,7 +4,7 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from attention.choose.coefficients import (
+from attention.choose.coefficients.table import (
     BYTES,
     COLUMNS,
     COPY,

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from attention.choose.coefficients import FRAGMENT_TURNS
+from attention.choose.coefficients.table import FRAGMENT_TURNS
 
 TENSOR, LATENCY = "mma_bf16_flops_per_clk_sm", "mma_bf16_latency_cycles"
 

@@ -11,7 +11,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
-from attention.choose.explain import explain
+from attention.choose.explain.explain import explain
 from attention.compare.bench import installed_packages
 from attention.compare.calls import results
 from attention.compare.calls.shapes import SEED, Kind, drawn

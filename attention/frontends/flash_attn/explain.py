@@ -7,8 +7,8 @@ from inspect import signature
 from typing import Any
 
 from attention.call import STARTS
-from attention.choose.explain import explain_call
-from attention.choose.explanation import Explanation
+from attention.choose.explain.explain import explain_call
+from attention.choose.explain.explanation import Explanation
 from attention.errors import UnsupportedError
 from attention.frontends.flash_attn.arguments import (
     ROWS,

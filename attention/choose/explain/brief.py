@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from attention.choose.candidates import Candidate
-from attention.choose.explanation import Explanation
+from attention.choose.explain.explanation import Explanation
 from microbench.console.si import counted, written
 
 

@@ -12,11 +12,11 @@ shown apart.
 from dataclasses import dataclass
 
 from attention.choose.foreseen import Foreseen
-from attention.choose.published_band import Band, band, best_of, profile_of, share_of
-from attention.choose.published_cycles import Cycles, cycles_of
-from attention.choose.published_figures import headlines, kind_of_profile, nearest, other_boards, problem_of
-from attention.choose.published_miss import Miss, miss
-from attention.choose.published_torch import cited
+from attention.choose.published.band import Band, band, best_of, profile_of, share_of
+from attention.choose.published.cycles import Cycles, cycles_of
+from attention.choose.published.figures import headlines, kind_of_profile, nearest, other_boards, problem_of
+from attention.choose.published.miss import Miss, miss
+from attention.choose.published.torchs import cited
 from attention.problem import AttentionProblem
 from attention.seen import flops_seen
 from microbench.console.si import counted, digits, written

@@ -1,4 +1,4 @@
-"""A number of the models with its derivation: choose.coefficients is the table of all."""
+"""A number of the models with its derivation: choose.coefficients.table is that of all."""
 
 from typing import Literal, NamedTuple
 

@@ -12,8 +12,8 @@ from functools import cache
 
 from attention.choose.candidates import legal
 from attention.choose.foreseen import Foreseen, foreseen, order
-from attention.choose.published_figures import of_head_dim, other_boards, problem_of, shaped
-from attention.choose.published_torch import OCTAVE, octaves
+from attention.choose.published.figures import of_head_dim, other_boards, problem_of, shaped
+from attention.choose.published.torchs import OCTAVE, octaves
 from attention.problem import AttentionProblem
 from attention.variant import shipped
 from microbench.machine.arch import by_name

@@ -1,24 +1,13 @@
 """The tables of an explanation: terms, constants, candidates, refusals."""
 
-from dataclasses import dataclass
-
 from rich.table import Table
 
 from attention.choose.candidates import TIE_BAND, Candidate
 from attention.choose.choose import Choice
+from attention.choose.constant_used import ConstantUsed
 from microbench.console.si import counted, digits, written
 
 SHOWN_CANDIDATES = 8
-
-
-@dataclass(frozen=True)
-class ConstantUsed:
-    name: str
-    value: float
-    low: float
-    high: float
-    unit: str
-    label: str
 
 
 def _table(title: str, *headings: str) -> Table:

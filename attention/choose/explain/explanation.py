@@ -11,13 +11,13 @@ from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from attention.choose import explain_tables as tables
 from attention.choose.choose import Choice
-from attention.choose.explain_known import known_parts
-from attention.choose.explain_published import published_parts
-from attention.choose.explain_tables import ConstantUsed
-from attention.choose.explain_tuning import timed
-from attention.choose.published_ranking import PublishedRanking
+from attention.choose.constant_used import ConstantUsed
+from attention.choose.explain import tables
+from attention.choose.explain.known import known_parts
+from attention.choose.explain.published import published_parts
+from attention.choose.explain.tuning import timed
+from attention.choose.published.ranking import PublishedRanking
 from attention.seen import flops_seen
 from microbench.console.si import written
 from microbench.published.boards import Known

@@ -1,6 +1,6 @@
-"""Coefficients of loads, for choose.coefficients: lines that rows touch, what DRAM gives again, what waits in turn."""
+"""Coefficients of loads: lines that rows touch, what DRAM gives again, what waits in turn."""
 
-from attention.choose.coefficient import Coefficient
+from attention.choose.coefficients.coefficient import Coefficient
 
 LOADS = {
     "copied_lines": Coefficient(

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from rich.table import Table
 from rich.text import Text
 
-from attention.choose.explain_tables import SHOWN_CANDIDATES, constants
+from attention.choose.explain.tables import SHOWN_CANDIDATES, constants
 from attention.choose.foreseen import Foreseen, ranks
 from attention.choose.prediction import Prediction
-from attention.choose.published_ranking import PublishedRanking
-from attention.choose.published_table import TheirChoice
+from attention.choose.published.ranking import PublishedRanking
+from attention.choose.published.table import TheirChoice
 from microbench.console.si import written
 
 NEARER = (

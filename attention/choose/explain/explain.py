@@ -9,12 +9,12 @@ from attention.choose import by_lengths, learned
 from attention.choose.candidates import Candidate, Refusal, withheld_from
 from attention.choose.choose import Choice, choose
 from attention.choose.classes import representative
-from attention.choose.explain_tables import ConstantUsed
-from attention.choose.explain_tuning import decided_by, would_decide
-from attention.choose.explanation import Explanation
+from attention.choose.constant_used import ConstantUsed
+from attention.choose.explain.explanation import Explanation
+from attention.choose.explain.tuning import decided_by, would_decide
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.machine import HOST, MachineProfile, machine_profile, named_machine
-from attention.choose.published_ranking import ranking
+from attention.choose.published.ranking import ranking
 from attention.choose.turning import told, turns, used
 from attention.choose.while_new import CALLS_OF_A_SHAPE, while_new
 from attention.errors import ProblemError

@@ -1,10 +1,10 @@
-"""Coefficients of keys that blocks share, for choose.coefficients: to leave parts, and to bring them together.
+"""Coefficients of keys that blocks share: to leave parts, and to bring them together.
 
 The first seven are of kernels of warps, whose last block adds a tile's parts up, the others of warpgroups, where each
 block has a share of all rows.
 """
 
-from attention.choose.coefficient import Coefficient
+from attention.choose.coefficients.coefficient import Coefficient
 
 PARTS = {
     "arrival_trips": Coefficient(

@@ -15,7 +15,7 @@ from attention.choose.candidates import TIE_BAND, Candidate
 from attention.choose.choose import Choice
 from attention.choose.contenders import contenders
 from attention.choose.prediction import Prediction
-from attention.choose.published_ranking import PublishedRanking
+from attention.choose.published.ranking import PublishedRanking
 from attention.choose.tuning import Tuning
 from attention.problem import AttentionProblem
 from microbench import paths

@@ -7,7 +7,7 @@ what a board falls to under attention; the rest is said to be unknown.
 
 from dataclasses import dataclass
 
-from attention.choose.published_cycles import Cycles
+from attention.choose.published.cycles import Cycles
 from microbench.console.si import digits, written
 from microbench.published import load
 from microbench.published.facts import Fact

@@ -6,11 +6,11 @@ alternatives by timings (set a of the H200's campaigns, and since the second ver
 that those timings are no proof of them: a set b that is drawn later is.
 """
 
-from attention.choose.code_coefficients import CODE
-from attention.choose.coefficient import Coefficient
-from attention.choose.load_coefficients import LOADS
-from attention.choose.mask_coefficients import MASKS
-from attention.choose.part_coefficients import PARTS
+from attention.choose.coefficients.code import CODE
+from attention.choose.coefficients.coefficient import Coefficient
+from attention.choose.coefficients.load import LOADS
+from attention.choose.coefficients.mask import MASKS
+from attention.choose.coefficients.part import PARTS
 
 BYTES = 2  # of float16 and bfloat16
 PRODUCT = 2  # FLOP of one multiply-add

@@ -7,7 +7,7 @@ figure waits behind one whose source names it, and its conditions say what it wa
 
 from collections.abc import Iterator
 
-from attention.choose.published_torch import HALF, OCTAVE, OTHER_KINDS_OF_ROW, octaves
+from attention.choose.published.torchs import HALF, OCTAVE, OTHER_KINDS_OF_ROW, octaves
 from attention.problem import AttentionProblem
 from microbench.published import load
 from microbench.published.facts import UNTRUSTED, AttentionFact, Kind

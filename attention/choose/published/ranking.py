@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attention.choose.candidates import Candidate, legal
-from attention.choose.explain_tables import ConstantUsed
+from attention.choose.constant_used import ConstantUsed
 from attention.choose.foreseen import Foreseen, foreseen, order
-from attention.choose.published_pair import PairBeside, pair_beside
-from attention.choose.published_speed import PublishedSpeed, speed
-from attention.choose.published_table import TheirChoice, their_choice
-from attention.choose.published_torch import BesideTorch, beside_torch
+from attention.choose.published.pair import PairBeside, pair_beside
+from attention.choose.published.speed import PublishedSpeed, speed
+from attention.choose.published.table import TheirChoice, their_choice
+from attention.choose.published.torchs import BesideTorch, beside_torch
 from attention.problem import AttentionProblem
 from attention.variant import Variant, by_path, shipped
 from microbench.machine.arch import by_name

@@ -1,6 +1,6 @@
-"""Coefficients of masks, for choose.coefficients: what a score costs, and what comes with tiles of keys and calls."""
+"""Coefficients of masks: what a score costs, and what comes with tiles of keys and calls."""
 
-from attention.choose.coefficient import Coefficient
+from attention.choose.coefficients.coefficient import Coefficient
 
 MASKS = {
     "mask_waits": Coefficient(

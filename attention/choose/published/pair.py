@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attention.choose.foreseen import Foreseen
-from attention.choose.published_cycles import cycles_of
+from attention.choose.published.cycles import cycles_of
 from attention.problem import AttentionProblem
 from microbench.console.si import digits
 from microbench.published import load

@@ -1,0 +1,1 @@
+"""Why a choice is what it is: what `explain` says, in a sentence, in tables and as JSON."""
