@@ -4,7 +4,7 @@ The model is the same as elsewhere, with no timing to correct it: its times are 
 source gives a constant that a prediction needs, there is none, and the constants are named; the other terms then still
 say what the kernel takes at least.
 
-Each time is the fast end of an interval, whose slow end is far off (published_band.py). A configuration with a cost
+Each time is the fast end of an interval, whose slow end is far off (published/band.py). A configuration with a cost
 that no constant prices is therefore no match for one without: it follows, whatever its terms say.
 """
 

@@ -48,7 +48,7 @@ def presumed(problem: AttentionProblem) -> Lengths:
     Of packed sequences the rows in all say how: the length of the share u of all is longest x u^p, whose mean is
     longest / (p + 1). Of slots of a cache nobody says, and any of them is as likely to be short as full.
     """
-    if problem.ranges:
+    if problem.ranges and not problem.varlen:
         return _evenly_full(problem)
     if not problem.varlen or problem.batch == 1:
         return UNKNOWN
@@ -59,7 +59,8 @@ def presumed(problem: AttentionProblem) -> Lengths:
 
 
 def _evenly_full(problem: AttentionProblem) -> Lengths:
-    """Each group of slots by the middle of its share: one slot alone is half full, of two the longer one three parts.
+    """Each group of slots by the middle of its share: one slot alone is half full, of two the longer one by three
+    quarters.
 
     A lone slot that was taken as full had its keys split for two and more microseconds of work that was not there.
     """

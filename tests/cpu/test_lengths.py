@@ -91,3 +91,7 @@ def test_sequences_of_which_one_has_nearly_all_rows_are_presumed_to_have_some():
 def test_slots_of_a_cache_are_presumed_to_be_evenly_full(batch, lengths):
     asked = AttentionProblem(batch, 8, 8, 1, 1200, 64, device="cuda", ranges=True)
     assert presumed(asked) == tuple(Run(many, 1, keys) for many, keys in lengths)
+
+
+def test_packed_sequences_are_presumed_by_their_rows_whether_or_not_they_use_them_all():
+    assert presumed(replace(UNEVEN.problem, ranges=True)) == presumed(UNEVEN.problem)

@@ -5,7 +5,7 @@ low     the same at the lowest share of their own highest that published forward
 
 Both ends are a model's, and no GPU of the architecture has borne it out, while the figures were measured. So a figure
 of the same head dim and mask is told as a share of our highest at its own shape, and never the other way round; where
-they differ by more than a quarter, published_miss.py says what would have to change. A headline that tells no shape is
+they differ by more than a quarter, miss.py says what would have to change. A headline that tells no shape is
 shown apart.
 """
 
