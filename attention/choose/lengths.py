@@ -59,8 +59,7 @@ def presumed(problem: AttentionProblem) -> Lengths:
 
 
 def _evenly_full(problem: AttentionProblem) -> Lengths:
-    """Each group of slots by the middle of its share: one slot alone is half full, of two the longer one by three
-    quarters.
+    """Each group of slots by the middle of its share: one slot alone is half full.
 
     A lone slot that was taken as full had its keys split for two and more microseconds of work that was not there.
     """
