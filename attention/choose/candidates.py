@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import PlainSerializer
 
-from attention.choose.corrections import Corrections
+from attention.choose.corrections import KEY_SPLITS, Corrections
 from attention.choose.floor import floors
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.model import predict
@@ -201,7 +201,7 @@ def preference(candidate: Candidate) -> tuple[int, bool, int, float, str, tuple[
     Of others our own goes before torch's, and what relies least on overlap to hide its work. Of any two, a row's keys
     are rather shared by fewer blocks: what bringing their parts together takes is hidden only while memory is busy.
     """
-    shared = max((size for axis, size in candidate.config.values if axis == "key_splits"), default=1)
+    shared = max((size for axis, size in candidate.config.values if axis == KEY_SPLITS), default=1)
     sizes = tuple(size for _, size in candidate.config.values)
     found = candidate.prediction
     if found is not None and found.efficiency.near:

@@ -43,7 +43,7 @@ from attention.variant import Config, Variant
 OWN_WORD = 0.25  # problems at hand that a prediction of ours counts for itself
 ALL_OF_IT = 1.0  # those that all configurations of ours count for, where blocks may share keys
 PRIOR = 0.1  # problems at hand that the median of torch's kernel counts for
-SHARES_KEYS = "key_splits"  # the axis of a kernel whose blocks may
+KEY_SPLITS = "key_splits"  # the axis of a kernel whose blocks may share keys
 MOST_KEPT = 64
 
 
@@ -79,7 +79,7 @@ class Corrections:
         by_schedule = _by_schedule(variant)
         alike = self._by_kind.get((variant.path, width, kind), NONE_ALIKE)
         word, weight = 1.0, OWN_WORD
-        if alike.keys and by_schedule and SHARES_KEYS in dict(variant.space):
+        if alike.keys and by_schedule and KEY_SPLITS in dict(variant.space):
             word, weight = self._of_all(alike, here), ALL_OF_IT
         for config in configs:
             row = alike.row.get(config)

@@ -188,9 +188,7 @@ def explain_on(
     ]
     return Explanation(
         choice=choice,
-        constants=tuple(
-            ConstantUsed(each.name, each.value, each.low, each.high, each.unit, each.label) for each in constants
-        ),
+        constants=tuple(map(ConstantUsed.of, constants)),
         notes=(
             by_path(pick.variant).summary,
             *([decided_by(choice)] if choice.tuning else []),

@@ -82,5 +82,4 @@ def ranking(
 
 def _used(profile: Profile, name: str) -> ConstantUsed:
     constant = profile[name]
-    label = f"{constant.label}, {', '.join(constant.sources or ())}: {constant.basis}"
-    return ConstantUsed(name, constant.value, constant.low, constant.high, constant.unit, label)
+    return ConstantUsed.of(constant, f"{constant.label}, {', '.join(constant.sources or ())}: {constant.basis}")

@@ -13,5 +13,5 @@ edges          tiles of keys whose scores an edge has masked one by one
 predicted      parts times counts over one clock: a Prediction
 
 What a score costs beside the products is choose.scores, lines that a row touches are choose.lines, and every number is
-in choose.coefficients.
+in choose.coefficients.table.
 """

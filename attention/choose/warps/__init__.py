@@ -9,5 +9,5 @@ at_least    what memory takes where blocks come one after another
 predicted   blocks times counts over one clock: a Prediction
 
 Queues are choose.queues, what a score costs beside the products choose.scores, lines that a row touches choose.lines,
-and every number is in choose.coefficients.
+and every number is in choose.coefficients.table.
 """

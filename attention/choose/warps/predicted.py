@@ -31,7 +31,6 @@ from attention.choose.scores import ScoreCost, cost_of
 from attention.choose.shares import rows_read
 from attention.choose.warps.at_least import of_unlike, of_waves
 from attention.choose.warps.block import EX2_BESIDE, EX2_BESIDE_OTHERS, FFMA_BESIDE_OTHERS, Block, block_of
-from attention.choose.warps.code import code_lines_of
 from attention.choose.warps.dealt import Dealt, Stay, dealt
 from attention.choose.warps.gathered import added, bytes_of, combined, left
 from attention.choose.warps.waits import instructions_of
@@ -111,7 +110,7 @@ def predicted(
     spans = tile.key_span_bytes, tile.value_span_bytes
     memory = l2_of(machine, problem, share.slices * tile.step_keys, spans, lengths), dram
     loads = Loads(round(of("block_loads")) * tile.stages * blocks[0][0].resident, in_step)
-    code = code_of(machine, code_lines_of(tile, share.parts), clock)
+    code = code_of(machine, _code_lines_of(tile, share.parts), clock)
     last, its_block = blocks[-1]
     last_tile = its_block.last_tile(max(1.0, last.work.slices * tile.step_keys / tile.keys))
     # Between two blocks of a place none loads there: what one leaves, and what the next does before its first loads.
@@ -196,6 +195,14 @@ def _brought(machine: Machine, problem: AttentionProblem, tile: WarpTile, share:
         adds = added(tile, rows, parts, beyond, min(1.0, share.tiles / sms), rates)
         times = max(1.0, share.tiles / share.places)
     return Brought(leaves, adds, times, sum(map(CYCLES, leaves)), sum(map(CYCLES, adds)))
+
+
+def _code_lines_of(tile: WarpTile, parts: int) -> float:
+    """Lines of code that a call of so many parts runs through for the first time."""
+    both = tile.head_dim + tile.value_dim
+    if tile.key_warps == 1:
+        return of("warp_code_lines") + of("warp_dim_lines") * both
+    return of("few_code_lines") + of("few_dim_lines") * both + (of("few_part_lines") if parts > 1 else 0.0)
 
 
 @lru_cache(maxsize=2048)
