@@ -15,6 +15,7 @@ import numpy as np
 from attention import features
 from attention.choose.choose import choose
 from attention.feature import Feature
+from attention.kernels.common.spills import allowed_bytes
 from attention.kernels.launch.source import source_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, Variant, shipped
@@ -141,7 +142,7 @@ def _rules(variant: Variant, build: CudaBuild, arch: Arch) -> Whole:
     assert arch.limits is not None
     registers = arch.limits.registers // build.threads // 8 * 8  # a warp's registers come in steps of 8 a thread
     budget = Budget(min(255, registers), arch.limits.smem_bytes_per_block)
-    return Whole(variant.signature, budget, build.smem_bytes)
+    return Whole(variant.signature, budget, build.smem_bytes, allowed_bytes(variant, build))
 
 
 def _all(variant: Variant, arch: Arch, asked: Sequence[AttentionProblem]) -> Iterator[tuple[AttentionProblem, Config]]:

@@ -29,11 +29,13 @@ class Tile:
 
     keys: int
     sources: tuple[Source, ...]
+    allowed_bytes: int = 0
 
     def spills(self) -> bool:
-        """Whether ptxas spills anywhere, or serialises products for want of registers."""
+        """Whether ptxas spills anywhere more than is allowed, or serialises products for want of registers."""
         try:  # one after another: a tile that spills on the first need not be compiled for the others
-            return any(cubin.resources.spills for each in self.sources for cubin in require_all([each]))
+            made = (cubin for each in self.sources for cubin in require_all([each]))
+            return any(cubin.resources.spill_store_bytes > self.allowed_bytes for cubin in made)
         except BuildError:
             return True
 
@@ -98,7 +100,8 @@ def _tile(variant: Variant, keys: int, builds: tuple[CudaBuild, ...], known: Spi
     """Configurations of so many keys: some differ in no define, and longer rings have limits of their own."""
     shortest = min(map(_stages, builds))
     each = dict.fromkeys(build for build in builds if _stages(build) == shortest)
-    return Tile(keys, tuple(source for build in each for source in _sources(variant, build, known)))
+    allowed = min(map(known.allowed_bytes, each))
+    return Tile(keys, tuple(source for build in each for source in _sources(variant, build, known)), allowed)
 
 
 def _keys(build: CudaBuild) -> int:

@@ -63,20 +63,26 @@ class Timed:
 
 @dataclass(frozen=True)
 class Whole:
-    """A kernel that is timed from outside: the opcodes that it holds, and what a block of it occupies."""
+    """A kernel that is timed from outside: the opcodes that it holds, and what a block of it occupies.
+
+    `spilled_bytes`: what a thread may store in local memory, and load again.
+    """
 
     holds: tuple[str, ...]
     budget: Budget
     launch_smem_bytes: int = 0
+    spilled_bytes: int = 0
 
     def broken(self, cubin: Cubin) -> tuple[str, ...]:
         """A spill, an instruction that is missing, a block that is too large, an arrival that overtakes a load."""
         found = cubin.instructions()
         missing = [f"holds no {opcode}" for opcode in self.holds if not any(sass.matches(i, opcode) for i in found)]
-        local = [f"{i.text} goes to local memory" for i in found if i.head in ("LDL", "STL")][:1]
+        local = tuple(_spills(cubin, self.spilled_bytes))
+        if not (local or cubin.resources.spills):
+            local = tuple(f"{i.text} goes to local memory" for i in found if i.head in ("LDL", "STL"))[:1]
         excess = _excess(cubin, self.budget, self.launch_smem_bytes)
         early = [f"{arrival.text} does not wait for {load.text}" for load, arrival in overtaken(found)][:1]
-        return (*(tuple(_spills(cubin)) or local), *missing, *excess, *early, *_software(cubin))
+        return (*local, *missing, *excess, *early, *_software(cubin))
 
     def signature(self, cubin: Cubin) -> tuple[str, ...]:
         """Those opcodes, without their modifiers: a kernel has each in many forms."""
@@ -84,9 +90,9 @@ class Whole:
         return tuple(opcode for opcode in self.holds if any(sass.matches(i, opcode) for i in found))
 
 
-def _spills(cubin: Cubin) -> Iterator[str]:
+def _spills(cubin: Cubin, allowed_bytes: int = 0) -> Iterator[str]:
     used = cubin.resources
-    if used.spills:
+    if used.spill_store_bytes > allowed_bytes or (used.spills and not allowed_bytes):
         yield f"ptxas spilled {used.spill_store_bytes} bytes a thread on {cubin.arch} (of {used.registers} registers)"
 
 

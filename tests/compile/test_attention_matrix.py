@@ -153,6 +153,14 @@ def test_a_kernel_that_breaks_its_rules_is_found(case: str) -> None:
     assert said in problem and not more
 
 
+def test_a_kernel_may_spill_what_its_rules_allow() -> None:
+    (problem,) = checked(SPILLING, Whole((), Budget())).problems
+    spilled = int(problem.split(" bytes")[0].removeprefix("ptxas spilled "))
+    assert checked(SPILLING, Whole((), Budget(), spilled_bytes=spilled)).problems == ()
+    (problem,) = checked(SPILLING, Whole((), Budget(), spilled_bytes=spilled - 1)).problems
+    assert problem.startswith("ptxas spilled")
+
+
 def test_a_kernel_within_its_rules_passes() -> None:
     row = checked(KERNEL, Whole(("FADD",), Budget(registers=64, smem_bytes=1024), 1024))
     assert (row.problems, row.smem_bytes) == ((), 1024)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from attention.kernels.common.family import HEAD_DIMS, SERVED, asked_defines
-from attention.kernels.common.spills import NAME, Spills, spills_of
-from attention.kernels.launch.source import sources_of
+from attention.kernels.common.spills import NAME, Spills, allowed_bytes, spills_of
+from attention.kernels.launch.source import source_of, sources_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant, by_path, shipped
 from attention.verify.build_matrix import CROWDED, UNLIKE, as_served, at, combinations, legal, long
@@ -65,19 +65,16 @@ def largest(variant: Variant, problem: AttentionProblem, arch: Arch) -> list[Con
 
 
 def spilling(variant: Variant, asked: AttentionProblem, arch: str, *dims: int) -> list[str]:
-    """What spills of that which a head dim between, or a value dim unlike, takes by the limits on file."""
+    """What spills more than it may of that which a head dim between, or a value dim unlike, takes by the limits."""
     problem = as_served(variant, at(asked, *dims), by_name(arch))
     if variant.refusal(problem, by_name(arch)):
         return []
-    sources = {
-        config: sources_of(variant, problem, config, by_name(arch))
-        for config in largest(variant, problem, by_name(arch))
-    }
     return [
         f"{problem} {config}"
-        for config, each in sources.items()
-        for cubin in require_all(each)
-        if cubin.resources.spills
+        for config in largest(variant, problem, by_name(arch))
+        for build in variant.steps(problem, config)
+        for cubin in require_all([source_of(variant.folder, build, by_name(arch))])
+        if cubin.resources.spill_store_bytes > allowed_bytes(variant, build)
     ]
 
 
@@ -101,6 +98,18 @@ def test_what_is_on_file_under_no_limit_of_its_own_spills_nothing_by_the_next_on
     on_file(variant)
     for asked in (long(causal=True), long(causal=True, mask="bool")):
         assert spilling(variant, asked, variant.archs[0], *dims) == []
+
+
+@pytest.mark.timeout(600)
+def test_packed_windows_of_wide_heads_hold_64_keys_and_spill_what_is_allowed() -> None:
+    variant, arch = by_path("sm90a/forward/warp_specialised"), by_name("sm90a")
+    on_file(variant)
+    problem = at(long(causal=True, window=(1023, 0), varlen=True, tokens_q=8192, tokens_kv=8192), 256)
+    (config,) = legal(variant, problem, arch)
+    (build,) = variant.steps(problem, config)
+    (cubin,) = require_all(sources_of(variant, problem, config, arch))
+    assert config["tile_keys"] == 64
+    assert 0 < cubin.resources.spill_store_bytes <= allowed_bytes(variant, build) == 64
 
 
 # Causal and packed companies are the crowded ones that heads may share rows in; a group of 7 leaves a row to nobody.

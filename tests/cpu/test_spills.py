@@ -1,12 +1,13 @@
 """The rule by which a kernel reads which of its tiles spill."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from attention.kernels.common.spills import NAME, Spills, spills_of, text
 from attention.problem import AttentionProblem
-from attention.variant import shipped
+from attention.variant import CudaBuild, shipped
 
 OURS = [variant for variant in shipped() if (variant.folder / NAME).is_file()]
 BY_COMPANY = {"": 176, "CAUSAL": 160, "CAUSAL SOFTCAP": 96, "CAUSAL SOFTCAP VARLEN": 112, "ALIBI": 80}
@@ -57,3 +58,18 @@ def test_the_file_beside_a_kernel_is_as_it_is_written(variant) -> None:
     known = spills_of(variant.folder)
     assert (variant.folder / NAME).read_text() == text(known)
     assert known.nvrtc and set(known.archs) <= set(variant.archs)
+
+
+def test_few_keys_may_spill_few_bytes_where_the_file_says_so() -> None:
+    few = replace(SPILLS, few_keys=64, few_bytes=32)
+    allowed = [few.allowed_bytes(CudaBuild("k", (("TILE_KEYS", keys),), 384, 0)) for keys in (48, 64, 80)]
+    assert allowed == [32, 32, 0]
+    assert SPILLS.allowed_bytes(CudaBuild("k", (("TILE_KEYS", 48),), 384, 0)) == 0
+
+
+def test_what_may_be_spilled_is_kept_in_the_file(tmp_path: Path) -> None:
+    for known in (SPILLS, replace(SPILLS, few_keys=64, few_bytes=32)):
+        folder = tmp_path / str(known.few_keys)
+        folder.mkdir()
+        (folder / NAME).write_text(text(known))
+        assert text(spills_of(folder)) == text(known)

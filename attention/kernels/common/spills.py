@@ -3,6 +3,10 @@
 What counts is the exact company of features, by their defines: two may spill where three do not. A value dim unlike
 the head dim is one more of the company: it takes addresses of its own. A head dim between those on file is asked for by
 the next larger one, whose outputs and fragments of Q take more registers (tests/compile/test_limits.py samples that).
+
+A kernel may be worth a few spilled bytes where it would meet barriers too often without. The Hopper forward of packed
+windows at head dim 256 holds 32 keys. 64 that spill 28 bytes took an H200 12 % less time, and 80 that spill 60 took 6
+to 8 % less (data/experiments, packed_windows.csv).
 """
 
 import json
@@ -13,7 +17,7 @@ from pathlib import Path
 
 from attention.kernels.common.family import asked_defines, value_defines
 from attention.problem import AttentionProblem
-from attention.variant import CudaBuild
+from attention.variant import CudaBuild, Variant
 
 NAME = "spills.json"
 Shape = tuple[int, ...]
@@ -29,6 +33,7 @@ class Spills:
     by         the defines that tell one shape from another
     free       those that take no register in the loop, in any company
     most_keys  by shape and company; which shapes there are is the kernel's to say
+    few_keys   tiles of no more may spill `few_bytes` a thread, stores alone counted, as those of fewer keys are slower
     """
 
     nvrtc: str
@@ -36,6 +41,12 @@ class Spills:
     by: tuple[str, ...]
     free: Company
     most_keys: Mapping[Shape, Mapping[Company, int]]
+    few_keys: int = 0
+    few_bytes: int = 0
+
+    def allowed_bytes(self, build: CudaBuild) -> int:
+        """What a thread of a build may spill."""
+        return self.few_bytes if dict(build.defines).get("TILE_KEYS", 0) <= self.few_keys else 0
 
     def shape_of(self, build: CudaBuild) -> Shape:
         defines = dict(build.defines)
@@ -86,7 +97,13 @@ def spills_of(folder: Path) -> Spills:
         tuple(map(int, shape.split())): {frozenset(company.split()): most for company, most in of_shape.items()}
         for shape, of_shape in kept["most_keys"].items()
     }
-    return Spills(kept["nvrtc"], tuple(kept["archs"]), tuple(kept["by"]), frozenset(kept["free"]), most_keys)
+    few = kept.get("few_keys", 0), kept.get("few_bytes", 0)
+    return Spills(kept["nvrtc"], tuple(kept["archs"]), tuple(kept["by"]), frozenset(kept["free"]), most_keys, *few)
+
+
+def allowed_bytes(variant: Variant, build: CudaBuild) -> int:
+    """What a thread of a variant's build may spill: nothing where the variant has no file."""
+    return spills_of(variant.folder).allowed_bytes(build) if (variant.folder / NAME).is_file() else 0
 
 
 def text(spills: Spills) -> str:
@@ -98,4 +115,5 @@ def text(spills: Spills) -> str:
         for shape, of_shape in sorted(spills.most_keys.items())
     }
     kept = {"nvrtc": spills.nvrtc, "archs": spills.archs, "by": spills.by, "free": sorted(spills.free)}
-    return json.dumps(kept | {"most_keys": most_keys}, indent=1) + "\n"
+    few = {"few_keys": spills.few_keys, "few_bytes": spills.few_bytes} if spills.few_bytes else {}
+    return json.dumps(kept | few | {"most_keys": most_keys}, indent=1) + "\n"
