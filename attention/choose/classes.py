@@ -1,13 +1,21 @@
 """Classes of lengths: one choice serves all problems of a class, and a growing cache chooses no kernel anew.
 
-Lengths, packed rows and batches are rounded up to eighths of an octave. Few queries on a GPU have classes of their own,
-and so few that a cache grows by them, token by token, two classes of keys an octave: on 52 such problems of use 92 % of
-the choices were within 3 % of the best where each problem was its own class, 90 % so, 71 % with two classes of keys in
-all, and 85 % with one an octave (an H200's set of use 1, with its own timings).
+Lengths, packed rows and batches are rounded up to eighths of an octave. Lengths of many queries on a GPU are rounded
+less, to 64 rows or a 32nd: 3261 causal tokens are 17 tiles of 192 rows, and 3328 are 18. Of 1230 such calls of use
+98.0 % were within 3 % of the best by eighths, 98.6 % so, 98.9 % by 64ths, and 99.2 % by the length itself (an H200's
+sets of use 22 to 30, each by the timings of the others). A tile more or less decides nothing that `smscope tune`
+timed: its classes are the `broad` ones.
+
+Few queries on a GPU have classes of their own, and so few that a cache grows by them, token by token, two classes of
+keys an octave: on 52 such problems of use 92 % of the choices were within 3 % of the best where each problem was its
+own class, 90 % so, 71 % with two classes of keys in all, and 85 % with one an octave (the set of use 1, with its own
+timings).
+
 The representative keeps everything that decides what is legal: features, edges, and whether it is a square. No length
 decides which features are asked for.
 """
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any
@@ -16,6 +24,7 @@ from attention.problem import LARGEST, AttentionProblem
 from attention.variant import FEW_QUERIES
 
 EIGHTHS, HALVES = 8, 2
+FINE, FINEST_ROWS = 32, 64  # of many queries: parts of an octave, and rows of a tile's warpgroup
 QUERIES_OF_FEW = (1, 2, 4, 8, 16, 64, FEW_QUERIES)
 OF_A_CACHE = 16  # queries at most: a token, or a draft of some. 128 queries of as many keys are no step of decoding
 LEAST_KEYS = 128  # of a cache: below, a call is its launch
@@ -31,14 +40,26 @@ _of_class: dict[tuple[Any, ...], AttentionProblem | None] = {}
 
 def representative(problem: AttentionProblem) -> AttentionProblem:
     """The problem whose choice serves this one."""
+    return _standing_for(problem, finely if problem.device == "cuda" else rounded)
+
+
+def broad(problem: AttentionProblem) -> AttentionProblem:
+    """The problem whose timings by `smscope tune` serve this one, and all that its representative serves."""
+    return _standing_for(problem, rounded)
+
+
+def _standing_for(problem: AttentionProblem, of_length: Callable[[int], int]) -> AttentionProblem:
     few = problem.device == "cuda" and not problem.varlen and problem.seq_q <= FEW_QUERIES
-    seq_q = next(size for size in QUERIES_OF_FEW if problem.seq_q <= size) if few else rounded(problem.seq_q)
+    if few:
+        seq_q, of_length = next(size for size in QUERIES_OF_FEW if problem.seq_q <= size), rounded
+    else:
+        seq_q = of_length(problem.seq_q)
     if few and problem.seq_q <= OF_A_CACHE:
         seq_kv = max(LEAST_KEYS, rounded(problem.seq_kv, HALVES)) - (UNALIGNED if problem.edges.left is not None else 0)
     else:
-        seq_kv = rounded(problem.seq_kv)
+        seq_kv = of_length(problem.seq_kv)
         if seq_kv == seq_q and problem.seq_kv != problem.seq_q:
-            seq_kv = rounded(seq_kv + 1)
+            seq_kv = of_length(seq_kv + 1)
     packed = problem.varlen
     sizes = (
         rounded(problem.batch),
@@ -62,7 +83,19 @@ def rounded(size: int, parts: int = EIGHTHS) -> int:
 
     The last value is the largest that a problem may have, just below an octave's end.
     """
-    step = 1 << max(0, size.bit_length() - parts.bit_length())
+    return _up(size, _step(size, parts))
+
+
+def finely(size: int) -> int:
+    """Up to the next 32nd of an octave, but no finer than to 64 rows where eighths are that fine."""
+    return _up(size, min(_step(size, EIGHTHS), max(FINEST_ROWS, _step(size, FINE))))
+
+
+def _step(size: int, parts: int) -> int:
+    return 1 << max(0, size.bit_length() - parts.bit_length())
+
+
+def _up(size: int, step: int) -> int:
     return min(LARGEST, -(-size // step) * step)
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field, PositiveFloat
 
-from attention.choose.classes import representative
+from attention.choose.classes import broad
 from attention.problem import AttentionProblem
 from microbench import faults, files, paths
 from microbench.files import Frozen
@@ -74,8 +74,8 @@ class Raw:
 
 
 def key_of(problem: AttentionProblem) -> str:
-    """What names the class that one choice serves: all but the scale, which costs nothing, and how heads are told."""
-    judged = representative(problem.on("cuda"))
+    """What names the class that one timing serves: all but the scale, which costs nothing, and how heads are told."""
+    judged = broad(problem.on("cuda"))
     plain = replace(judged, scale=None if judged.softmax_scale > 0 else judged.scale, enable_gqa=True)
     # Fields that ask for nothing are left out: a feature that is added later changes no key.
     asked = [(each.name, value) for each in fields(plain) if (value := getattr(plain, each.name)) != each.default]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attention.choose import classes
-from attention.choose.classes import representative, rounded
+from attention.choose.classes import broad, representative, rounded
 from attention.problem import LARGEST, AttentionProblem
 
 DECODE = AttentionProblem(1, 32, 8, 1, 1, 128, dtype="bfloat16", device="cuda")
@@ -32,9 +32,19 @@ def test_a_window_of_a_cache_lies_across_tiles() -> None:
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_an_octave_of_prompts_has_eight_classes(causal: bool) -> None:
-    prompts = (replace(DECODE, seq_q=n, seq_kv=n, causal=causal) for n in range(1025, 2049))
-    assert len(set(map(representative, prompts))) == 8
+def test_prompts_have_a_class_for_64_rows_or_for_a_32nd_of_an_octave(causal: bool) -> None:
+    for begin, classes_of_octave, tuned in ((512, 8, 8), (1024, 16, 8), (2048, 32, 8), (8192, 32, 8)):
+        prompts = [replace(DECODE, seq_q=n, seq_kv=n, causal=causal) for n in range(begin + 1, 2 * begin + 1)]
+        assert len(set(map(representative, prompts))) == classes_of_octave
+        assert len(set(map(broad, prompts))) == tuned
+
+
+@given(lengths, lengths, st.booleans(), st.booleans())
+def test_what_a_choice_serves_is_within_what_one_timing_serves(
+    queries: int, keys: int, causal: bool, packed: bool
+) -> None:
+    problem = replace(DECODE, seq_q=queries, seq_kv=keys, causal=causal, alignment="bottom_right", varlen=packed)
+    assert broad(representative(problem)) == broad(problem)
 
 
 @given(
