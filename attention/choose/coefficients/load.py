@@ -10,10 +10,12 @@ LOADS = {
         "and so is a sector that it touches beside what its bytes fill",
     ),
     "parted_line_waits": Coefficient(
-        2.0,
+        1.0,
         "rule",
         "cycles that a warp whose block has an SM alone waits for each line that a row touches beside those that its "
-        "bytes fill: 0.5 to 3.3 by ten calls of one query whose heads lie side by side and one alone (Nsight Compute)",
+        "bytes fill: 0.5 to 3.3 by ten calls of one query whose heads lie side by side and one alone (Nsight Compute). "
+        "Of none, a half, one, one and a half, two and three the one with the least regret among tiles of the decode "
+        "kernel on sets b and of use, with a half as good",
     ),
     "drift": Coefficient(
         1 / 25,
@@ -22,11 +24,19 @@ LOADS = {
         "that DRAM gave again (dram__bytes_read, Nsight Compute, 15 calls of split_keys on an H100), 0.041 on average",
     ),
     "missed_sectors": Coefficient(
-        1 / 2,
-        "rule",
+        1.0,
+        "count",
         "that the L2 misses beside, of a line that two heads' rows share, where blocks do not keep step: 0.6 to 1.1 by "
-        "its counters, of which DRAM gives few (Nsight Compute, head dims 112 and 208 on an H200), and none where each "
-        "block has an SM alone. Of none, a half and one the one with the least regret on sets a, b and of use",
+        "its counters, of which DRAM gives few (Nsight Compute, head dims 112 and 208 on an H200), and none where they "
+        "do. Of a half and one the one with the least regret among tiles of the decode kernel on sets b and of use",
+    ),
+    "step_share": Coefficient(
+        1 / 5,
+        "rule",
+        "of the L2, that loads under way of blocks with an SM each may take for them to keep step: 128 keys of head "
+        "dims 96 to 120 on 128 SMs have 12.6 to 15.7 MB under way, and take 7 to 27 % longer than DRAM gives as many "
+        "bytes, 64 keys with 6.3 to 8 MB none to 8 (H200; 1.23 of the bytes by counters at head dim 112, "
+        "lone_blocks.csv). A seventh has more regret, a sixth and a quarter as much",
     ),
     "missed_granules": Coefficient(
         1 / 2,
@@ -57,9 +67,9 @@ LOADS = {
         "an H200",
     ),
     "queued_in_step": Coefficient(
-        1 / 2,
+        1 / 4,
         "rule",
-        "of what loads wait in a queue (queues.py), where each block has an SM: tiles come in turn. Of none, fifths "
-        "and all a half and three fifths the ones with the least regret on sets b and of use; long calls fit none best",
+        "of what loads wait in a queue (queues.py), where each block has an SM: tiles come in turn. Of none, eighths "
+        "up to a half and all the one with the least regret on sets b and of use; long calls fit none best",
     ),
 }

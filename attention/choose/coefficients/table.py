@@ -178,7 +178,8 @@ TABLE = {
         "rule",
         "a trip to L2 at the barrier behind every tile of keys: it waits for the slowest warp and the loads of the "
         "tile. Of none, one half, one and two the one with the least error on set a; where warps share rows, of none, "
-        "one half, one and one and a half the one with the least regret on sets a, b and of use together",
+        "one half, one and one and a half the one with the least regret on sets a, b and of use together, and behind "
+        "tiles that load another one alone: 1240 cycles with a load, 890 without (decode_stamps.csv)",
     ),
     "barrier_waits": Coefficient(
         1.0,
@@ -196,10 +197,11 @@ TABLE = {
         "403 instructions, of divisions most of all), 330 to find its place in the output",
     ),
     "few_block_instructions": Coefficient(
-        760.0,
+        1300.0,
         "count",
-        "likewise where blocks may share keys, and heads, parts and groups are powers of two (divide.cuh): 516 before "
-        "the first copies (148 instructions), 243 behind all keys until rows are left",
+        "likewise where blocks may share keys: 1100 to 1150 before the first copies by stamps of one thread, of later "
+        "waves too (decode_stamps.csv; stalls and waits of SASS are 516, where heads, parts and groups are powers of "
+        "two), 243 behind all keys until rows are left",
     ),
     "empty_block_instructions": Coefficient(
         260.0, "count", "likewise of a block for which no keys are left: 210 to 261 (36 to 40 instructions)"

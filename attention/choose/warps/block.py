@@ -73,27 +73,30 @@ def block_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
     """A block's stay where so many are resident on the SM."""
     slices = work.slices
     asked, hidden, queue = _of_a_slice(tile, cost, work.hidden / slices, work.lines, resident, rates)
-    once = _alone_bytes(tile, work) / rates.dram_bytes / slices
     within, entering, ending = waits_of(tile, cost, work, resident, rates)
-    waits = *within, *entering, *ending
-    found = round_among((*queue, (once, resident - 1)), sum(waits) / slices - hidden)
-    late = _late(tile, work, resident, rates, found)
-    entered = stay_among(once, resident - 1, found) * slices + sum(entering)
-    parts = partial(_parts, asked, once, resident, waits, found, slices, late)
-    return Block(found * slices + late, entered, sum(ending), parts)
+    waits, ended = (*within, *entering, *ending), sum(ending)
+    first, others = _first_loads(tile, work, resident, rates)
+    once = first / slices
+    found = round_among((*queue, (once, others)), sum(waits) / slices - hidden)
+    entered = stay_among(once, others, found) * slices + sum(entering)
+    # A block with an SM to itself has nothing beside a tile but the next one's loads; others fill each other's waits.
+    beside_loads = entered + ended if resident == 1 and work.beside else 0.0
+    late = _late(tile, work, resident, rates, found - beside_loads / slices)
+    parts = partial(_parts, asked, once, others + 1, waits, found, slices, late)
+    return Block(found * slices + late, entered, ended, parts)
 
 
 def _parts(
     asked: tuple[Asked, ...],
     once: float,
-    resident: int,
+    customers: int,
     waits: tuple[float, ...],
     found: float,
     slices: float,
     late: float,
 ) -> tuple[Part, ...]:
     """Of a block whose slices take a round that was `found`."""
-    alone = Asked(Station("first loads and out", once, resident, DRAM), 0.0)
+    alone = Asked(Station("first loads and out", once, customers, DRAM), 0.0)
     served = [part for each in (*asked, alone) for part in each.parts(found, slices)]
     waited = [Part(name, cycles, constant) for (name, constant), cycles in zip(WAITS, waits, strict=True)]
     each_of_it = *served, *waited, Part("loads of a tile ahead", late, DRAM_LATENCY)
@@ -114,8 +117,7 @@ def _late(tile: WarpTile, work: Work, resident: int, rates: Rates, found: float)
     load = latency + transfer
     further = max(0.0, work.slices / slices - 1)
     # Until the barrier that waits for it, of so many tiles that follow each other.
-    of_a_tile = (load + of("turn_trips") * rates.l2_latency) / (tile.stages - 1)
-    return further * max(0.0, of_a_tile - found * slices)
+    return further * max(0.0, load / (tile.stages - 1) - found * slices)
 
 
 @lru_cache(maxsize=2048)  # blocks of any number of slices ask alike
@@ -149,6 +151,22 @@ def _of_a_slice(tile: WarpTile, cost: ScoreCost, hidden: float, lines: float, re
     )
     queue = tuple((each.station.demand, each.station.customers - 1) for each in asked if each.station.demand)
     return Slice(asked, sum([each.hidden for each in asked]), queue)
+
+
+def _first_loads(tile: WarpTile, work: Work, resident: int, rates: Rates) -> tuple[float, int]:
+    """Cycles that a block's first loads take DRAM, and how many blocks queue there with theirs.
+
+    Blocks that begin together wait together. All tiles that they ask for before their first barrier come at once: of
+    96, 132 and 264 blocks the first tile came 1950, 2650 and 4300 cycles behind its request with one tile ahead, and
+    3190, 4220 and 6400 with two; of eight blocks, whose ports bring one tile after the other, no later (H200,
+    decode_stamps.csv).
+    """
+    alone = _alone_bytes(tile, work)
+    if not work.beside:
+        return alone / rates.dram_bytes, resident - 1
+    ahead = max(1.0, min(tile.stages - 1, work.slices * tile.step_keys / tile.keys))
+    further = (ahead - 1) * BYTES * tile.keys * (tile.head_dim + tile.value_dim) / work.readers
+    return work.beside * max(alone / rates.dram_bytes, (alone + further) / rates.dram_share), 0
 
 
 def _alone_bytes(tile: WarpTile, work: Work) -> float:

@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import NamedTuple
 
-from attention.choose.coefficients.table import PRODUCT, SLOT, SYSTEM_BYTES, of
+from attention.choose.coefficients.table import BYTES, PRODUCT, SLOT, SYSTEM_BYTES, of
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.one_clock import BY_ROWS, IN_STEP, Loads, call_of, clock_under, code_of, dram_of, l2_of
 from attention.choose.prediction import Efficiency, Prediction, Term
@@ -104,12 +104,12 @@ def predicted(
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, share.places / share.blocks)
-    in_step = share.blocks <= profile.sm_count
-    missed = IN_STEP if in_step else BY_ROWS
+    missed = IN_STEP if _keep_step(machine, tile, share) else BY_ROWS
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, missed, l2_written)
     spans = tile.key_span_bytes, tile.value_span_bytes
     memory = l2_of(machine, problem, share.slices * tile.step_keys, spans, lengths), dram
-    loads = Loads(round(of("block_loads")) * tile.stages * blocks[0][0].resident, in_step)
+    lone = share.blocks <= profile.sm_count
+    loads = Loads(round(of("block_loads")) * tile.stages * blocks[0][0].resident, lone)
     code = code_of(machine, _code_lines_of(tile, share.parts), clock)
     last, its_block = blocks[-1]
     last_tile = its_block.last_tile(max(1.0, last.work.slices * tile.step_keys / tile.keys))
@@ -135,6 +135,13 @@ def _resident(tile: WarpTile, arch: str) -> WarpTile:
     if not tile.smem_bytes or limits is None:
         return tile
     return tile._replace(blocks=max(1, min(tile.blocks, limits.smem_bytes // (tile.smem_bytes + SYSTEM_BYTES))))
+
+
+def _keep_step(machine: Machine, tile: WarpTile, share: Dealt) -> bool:
+    """Whether blocks ask for neighbouring rows at about the same time: each has an SM, and few loads under way."""
+    under_way = share.blocks * (tile.stages - 1) * BYTES * tile.keys * (tile.head_dim + tile.value_dim)
+    holds = machine.values.get(L2_SIZE, math.inf)
+    return share.blocks <= machine.profile.sm_count and under_way <= of("step_share") * holds
 
 
 def _blocks(
@@ -211,4 +218,5 @@ def _rates(machine: Machine, busy: int) -> Rates:
     values = dict(zip(Rates._fields[: len(NEEDED)], map(machine.value, NEEDED), strict=True))
     per_clock = busy * machine.needed_clock_hz
     shared = {name: min(SLOT, values[name] / per_clock) for name in ("l2_bytes", "dram_bytes")}
-    return Rates(**values | shared, turn_latency=machine.values.get(BANK_TURN, 0.0))
+    share, turn = values["dram_bytes"] / per_clock, machine.values.get(BANK_TURN, 0.0)
+    return Rates(**values | shared, turn_latency=turn, dram_share=share)

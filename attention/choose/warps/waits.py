@@ -100,6 +100,7 @@ def waits_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
     slices, of_slice = work.slices, _waits_of_a_slice(tile, cost.waiting_loads, resident, rates)
     trips = of("slice_trips") * slices + of_slice.hidden_trips * work.hidden + of("block_trips")
     tiles = slices * tile.step_keys / tile.keys
+    ahead = min(tiles, tile.stages - 1) if tile.key_warps > 1 else 0  # their loads stand before the loop
     together = of("barrier_waits") * tiles if resident == 1 and tile.warps > SCHEDULERS else 0.0
     parted = work.parted * tile.keys if resident == 1 and tile.key_warps > 1 else 0.0
     latency = rates.l2_latency + work.cold * (rates.dram_latency - rates.l2_latency)
@@ -110,8 +111,8 @@ def waits_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
         of("exponential_waits") * slices * rates.ex2_latency,
         of("slice_arithmetic") * slices * rates.ffma_latency,
         of_slice.mask_trips * (slices + together) * latency,
-        of("turn_trips") * tiles * rates.l2_latency,
-        tiles * of_slice.of_tile,
+        of("turn_trips") * (tiles - ahead) * rates.l2_latency,
+        tiles * of_slice.of_tile - ahead * of("tile_instructions"),
         tiles * of("parted_line_waits") * parted,
     )
     first = of_slice.first_bytes * (1 - 1 / work.readers) * resident / rates.l2_bytes

@@ -1,5 +1,6 @@
 """What an SM gives its warps, what a block of them does, and what that takes: the words of this folder."""
 
+import math
 from typing import NamedTuple
 
 from attention.choose.coefficients.table import FRAGMENT_TURNS
@@ -10,7 +11,8 @@ TENSOR, LATENCY = "mma_bf16_flops_per_clk_sm", "mma_bf16_latency_cycles"
 class Rates(NamedTuple):
     """Of one SM, per clock, L2's and DRAM's bandwidth shared evenly; latencies in cycles, and shares that hide.
 
-    `turn_latency`: what a load of several rows of banks takes longer for each one further.
+    `turn_latency`: what a load of several rows of banks takes longer for each one further. `dram_share`: of DRAM's
+    bandwidth, beyond what an SM's port takes.
     """
 
     tensor_flops: float
@@ -29,6 +31,7 @@ class Rates(NamedTuple):
     ex2_beside_others: float
     ffma_beside_others: float
     turn_latency: float = 0.0
+    dram_share: float = math.inf
 
     @property
     def fragment_latency(self) -> float:
@@ -49,7 +52,8 @@ class Work(NamedTuple):
 
     `readers`: blocks that read the same K and V, of which one brings them from DRAM. `lines` of L2 are touched by the
     copying of a key, its K and its V, and sectors a second time; `parted` of them beside those that its bytes would
-    fill. `cold`: the share of all blocks that begin together, for which nobody has brought a mask.
+    fill. `cold`: the share of all blocks that begin together, for which nobody has brought a mask. `beside`: blocks on
+    an SM on the average, its own counted, where all of a call's begin together and warps share rows; else none.
     """
 
     slices: float
@@ -58,3 +62,4 @@ class Work(NamedTuple):
     lines: float
     parted: float
     cold: float = 0.0
+    beside: float = 0.0
