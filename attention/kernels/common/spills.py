@@ -46,7 +46,7 @@ class Spills:
 
     def allowed_bytes(self, build: CudaBuild) -> int:
         """What a thread of a build may spill."""
-        return self.few_bytes if dict(build.defines).get("TILE_KEYS", 0) <= self.few_keys else 0
+        return self.few_bytes if int(dict(build.defines).get("TILE_KEYS", 0)) <= self.few_keys else 0
 
     def shape_of(self, build: CudaBuild) -> Shape:
         defines = dict(build.defines)
