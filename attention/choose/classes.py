@@ -1,15 +1,15 @@
 """Classes of lengths: one choice serves all problems of a class, and a growing cache chooses no kernel anew.
 
 Lengths, packed rows and batches are rounded up to eighths of an octave. Lengths of many queries on a GPU are rounded
-less, to 64 rows or a 32nd: 3261 causal tokens are 17 tiles of 192 rows, and 3328 are 18. Of 1230 such calls of use
-98.0 % were within 3 % of the best by eighths, 98.6 % so, 98.9 % by 64ths, and 99.2 % by the length itself (an H200's
-sets of use 22 to 30, each by the timings of the others). A tile more or less decides nothing that `smscope tune`
-timed: its classes are the `broad` ones.
+less, to a 32nd, but to no less than 64 queries and 16 keys: 3261 causal tokens are 17 tiles of 192 rows, and 3328 are
+18; 333 keys are three tiles of 112, and 352 are four. Of 1312 such calls of use 98.0 % were within 3 % of the best by
+eighths, 98.4 % with keys to 64 as well, 98.7 % so, and 99.2 % by the length itself (an H200's sets of use 22 to 31,
+each by the timings of the others). Packed sequences have both to 64. A tile more or less decides nothing that `smscope
+tune` timed: its classes are the `broad` ones.
 
-Few queries on a GPU have classes of their own, and so few that a cache grows by them, token by token, two classes of
-keys an octave: on 52 such problems of use 92 % of the choices were within 3 % of the best where each problem was its
-own class, 90 % so, 71 % with two classes of keys in all, and 85 % with one an octave (the set of use 1, with its own
-timings).
+Few queries on a GPU have classes of their own. So few that a cache grows by them, token by token, have classes of 16
+keys up to 512, and beyond four an octave: of 462 such calls 85.9 % were within 3 % of the best so, 85.3 % by eighths,
+and 85.1 % by halves. With a window, which sees as many keys of any cache, they have two an octave.
 
 The representative keeps everything that decides what is legal: features, edges, and whether it is a square. No length
 decides which features are asked for.
@@ -23,8 +23,9 @@ from typing import Any
 from attention.problem import LARGEST, AttentionProblem
 from attention.variant import FEW_QUERIES
 
-EIGHTHS, HALVES = 8, 2
-FINE, FINEST_ROWS = 32, 64  # of many queries: parts of an octave, and rows of a tile's warpgroup
+EIGHTHS, QUARTERS, HALVES = 8, 4, 2
+FINE, FINEST_ROWS, FINEST_KEYS = 32, 64, 16  # parts of an octave, rows of a warpgroup, and what all tiles of keys share
+SHORT_CACHE = 512  # keys: up to so many a tile more or less is much of a call
 QUERIES_OF_FEW = (1, 2, 4, 8, 16, 64, FEW_QUERIES)
 OF_A_CACHE = 16  # queries at most: a token, or a draft of some. 128 queries of as many keys are no step of decoding
 LEAST_KEYS = 128  # of a cache: below, a call is its launch
@@ -40,26 +41,31 @@ _of_class: dict[tuple[Any, ...], AttentionProblem | None] = {}
 
 def representative(problem: AttentionProblem) -> AttentionProblem:
     """The problem whose choice serves this one."""
-    return _standing_for(problem, finely if problem.device == "cuda" else rounded)
+    if problem.device != "cuda":
+        return _standing_for(problem, rounded, rounded)
+    square = problem.seq_q == problem.seq_kv
+    return _standing_for(problem, _keys if square and not problem.varlen else _rows, _rows if problem.varlen else _keys)
 
 
 def broad(problem: AttentionProblem) -> AttentionProblem:
     """The problem whose timings by `smscope tune` serve this one, and all that its representative serves."""
-    return _standing_for(problem, rounded)
+    return _standing_for(problem, rounded, rounded)
 
 
-def _standing_for(problem: AttentionProblem, of_length: Callable[[int], int]) -> AttentionProblem:
+Rounding = Callable[[int], int]
+
+
+def _standing_for(problem: AttentionProblem, rows: Rounding, keys: Rounding) -> AttentionProblem:
     few = problem.device == "cuda" and not problem.varlen and problem.seq_q <= FEW_QUERIES
-    if few:
-        seq_q, of_length = next(size for size in QUERIES_OF_FEW if problem.seq_q <= size), rounded
-    else:
-        seq_q = of_length(problem.seq_q)
+    seq_q = next(size for size in QUERIES_OF_FEW if problem.seq_q <= size) if few else rows(problem.seq_q)
     if few and problem.seq_q <= OF_A_CACHE:
-        seq_kv = max(LEAST_KEYS, rounded(problem.seq_kv, HALVES)) - (UNALIGNED if problem.edges.left is not None else 0)
+        window = problem.edges.left is not None
+        cached = rounded(problem.seq_kv, HALVES) if window or keys is rounded else _of_a_cache(problem.seq_kv)
+        seq_kv = max(LEAST_KEYS, cached) - (UNALIGNED if window else 0)
     else:
-        seq_kv = of_length(problem.seq_kv)
+        seq_kv = keys(problem.seq_kv)
         if seq_kv == seq_q and problem.seq_kv != problem.seq_q:
-            seq_kv = of_length(seq_kv + 1)
+            seq_kv = keys(seq_kv + 1)
     packed = problem.varlen
     sizes = (
         rounded(problem.batch),
@@ -86,9 +92,21 @@ def rounded(size: int, parts: int = EIGHTHS) -> int:
     return _up(size, _step(size, parts))
 
 
-def finely(size: int) -> int:
-    """Up to the next 32nd of an octave, but no finer than to 64 rows where eighths are that fine."""
-    return _up(size, min(_step(size, EIGHTHS), max(FINEST_ROWS, _step(size, FINE))))
+def _rows(size: int) -> int:
+    return _finely(size, FINEST_ROWS)
+
+
+def _keys(size: int) -> int:
+    return _finely(size, FINEST_KEYS)
+
+
+def _finely(size: int, finest: int) -> int:
+    """Up to the next 32nd of an octave, or to as many where that is finer and eighths are coarser."""
+    return _up(size, min(_step(size, EIGHTHS), max(finest, _step(size, FINE))))
+
+
+def _of_a_cache(size: int) -> int:
+    return _up(size, FINEST_KEYS) if size <= SHORT_CACHE else rounded(size, QUARTERS)
 
 
 def _step(size: int, parts: int) -> int:

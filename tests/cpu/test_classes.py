@@ -20,9 +20,12 @@ def test_a_size_is_rounded_up_by_less_than_an_eighth(size: int) -> None:
     assert size <= found < size * 1.125 + 1 and rounded(found) == found and (size > 16 or found == size)
 
 
-def test_a_growing_cache_has_two_classes_an_octave() -> None:
-    found = {representative(replace(DECODE, seq_kv=keys)).seq_kv for keys in range(1, 131_073, 7)}
-    assert found == {128 << octave for octave in range(11)} | {192 << octave for octave in range(10)}
+def test_a_growing_cache_has_a_class_for_16_keys_and_beyond_512_four_an_octave() -> None:
+    grown = [replace(DECODE, seq_kv=keys) for keys in range(1, 131_073, 7)]
+    short, long = set(range(128, 513, 16)), {part * 128 << octave for octave in range(8) for part in (5, 6, 7, 8)}
+    assert {representative(each).seq_kv for each in grown} == short | long
+    tuned = {128 << octave for octave in range(11)} | {192 << octave for octave in range(10)}
+    assert {broad(each).seq_kv for each in grown} == tuned
 
 
 def test_a_window_of_a_cache_lies_across_tiles() -> None:
@@ -32,11 +35,13 @@ def test_a_window_of_a_cache_lies_across_tiles() -> None:
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_prompts_have_a_class_for_64_rows_or_for_a_32nd_of_an_octave(causal: bool) -> None:
-    for begin, classes_of_octave, tuned in ((512, 8, 8), (1024, 16, 8), (2048, 32, 8), (8192, 32, 8)):
+def test_prompts_have_a_class_for_a_32nd_of_an_octave_and_no_less_than_16_keys_or_64_rows(causal: bool) -> None:
+    for begin, squares, of_rows, tuned in ((256, 16, 8, 8), (512, 32, 8, 8), (1024, 32, 16, 8), (8192, 32, 32, 8)):
         prompts = [replace(DECODE, seq_q=n, seq_kv=n, causal=causal) for n in range(begin + 1, 2 * begin + 1)]
-        assert len(set(map(representative, prompts))) == classes_of_octave
+        assert len(set(map(representative, prompts))) == squares
         assert len(set(map(broad, prompts))) == tuned
+        for others in ({"seq_kv": 40_960}, {"varlen": True, "tokens_q": 65_536, "tokens_kv": 65_536}):
+            assert len({representative(replace(each, **others)) for each in prompts}) == of_rows
 
 
 @given(lengths, lengths, st.booleans(), st.booleans())
@@ -110,4 +115,4 @@ def test_a_block_of_queries_is_no_step_of_decoding() -> None:
     short = AttentionProblem(32, 16, 16, 128, 128, 64, dtype="bfloat16", device="cuda")
     assert (representative(short).seq_q, representative(short).seq_kv) == (128, 128)
     token = AttentionProblem(32, 16, 16, 1, 129, 64, dtype="bfloat16", device="cuda")
-    assert representative(token).seq_kv == 192
+    assert representative(token).seq_kv == 144
