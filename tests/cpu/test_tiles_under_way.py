@@ -85,4 +85,4 @@ def test_blocks_keep_step_where_each_has_an_sm_and_little_is_under_way(
     tile = tile_of(problem, keys=keys)
     under_way = heads * 2 * keys * head_dim * 4
     assert (under_way <= MACHINE.value(L2_SIZE) / 5 and heads <= SMS) == keep
-    assert _keep_step(MACHINE, tile, dealt(problem, tile, SMS, UNKNOWN)) == keep
+    assert _keep_step(MACHINE, problem, tile, dealt(problem, tile, SMS, UNKNOWN)) == keep

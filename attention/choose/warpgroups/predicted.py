@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 
 from attention.choose.coefficients.table import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths, sequences
-from attention.choose.one_clock import BY_BOXES, IN_STEP, Loads, call_of, clock_under, dram_of, l2_of
+from attention.choose.one_clock import BY_BOXES, Loads, call_of, clock_under, dram_of, l2_of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import (
     COALESCED,
@@ -92,7 +92,7 @@ def predicted(
         problem,
         rows_read(problem, lengths),
         at_once,
-        IN_STEP if share.every <= units else BY_BOXES,
+        BY_BOXES,
         l2_written,
     )
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups / tile.share

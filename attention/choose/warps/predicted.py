@@ -104,7 +104,7 @@ def predicted(
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, share.places / share.blocks)
-    missed = IN_STEP if _keep_step(machine, tile, share) else BY_ROWS
+    missed = IN_STEP if _keep_step(machine, problem, tile, share) else BY_ROWS
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, missed, l2_written)
     spans = tile.key_span_bytes, tile.value_span_bytes
     memory = l2_of(machine, problem, share.slices * tile.step_keys, spans, lengths), dram
@@ -137,9 +137,9 @@ def _resident(tile: WarpTile, arch: str) -> WarpTile:
     return tile._replace(blocks=max(1, min(tile.blocks, limits.smem_bytes // (tile.smem_bytes + SYSTEM_BYTES))))
 
 
-def _keep_step(machine: Machine, tile: WarpTile, share: Dealt) -> bool:
+def _keep_step(machine: Machine, problem: AttentionProblem, tile: WarpTile, share: Dealt) -> bool:
     """Whether blocks ask for neighbouring rows at about the same time: each has an SM, and few loads under way."""
-    under_way = share.blocks * (tile.stages - 1) * BYTES * tile.keys * (tile.head_dim + tile.value_dim)
+    under_way = share.blocks * (tile.stages - 1) * BYTES * tile.keys * (problem.head_dim + problem.head_dim_v)
     holds = machine.values.get(L2_SIZE, math.inf)
     return share.blocks <= machine.profile.sm_count and under_way <= of("step_share") * holds
 
