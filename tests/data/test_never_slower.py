@@ -249,8 +249,14 @@ REACHED = {
     ("3c824871c43c", "flash_attn_func"): 0.94,
     ("2cb37a784ef9", "attention.sdpa"): 0.93,
     ("2cb37a784ef9", "flash_attn_func"): 0.91,
+    ("9a69ef38787a", "attention.sdpa"): 0.96,
+    ("9a69ef38787a", "flash_attn_func"): 0.93,
+    ("c8c4788c0c66", "attention.sdpa"): 0.98,
+    ("c8c4788c0c66", "flash_attn_func"): 0.96,
+    ("36722b30f378", "attention.sdpa"): 0.97,
+    ("36722b30f378", "flash_attn_func"): 0.94,
 }
-MET = "0367b7d706e6", "ec953d77e87d", "1ef85525c6e6", "ce3bd6cda7e0"
+MET = "0367b7d706e6", "ec953d77e87d", "1ef85525c6e6", "ce3bd6cda7e0", "c8c4788c0c66"
 LAST_TWO = tuple(dict.fromkeys(frozen for frozen, _ in REACHED))[-2:]
 
 
