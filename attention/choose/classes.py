@@ -15,7 +15,6 @@ The representative keeps everything that decides what is legal: features, edges,
 decides which features are asked for.
 """
 
-from collections.abc import Callable
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any
@@ -41,31 +40,29 @@ _of_class: dict[tuple[Any, ...], AttentionProblem | None] = {}
 
 def representative(problem: AttentionProblem) -> AttentionProblem:
     """The problem whose choice serves this one."""
-    if problem.device != "cuda":
-        return _standing_for(problem, rounded, rounded)
-    square = problem.seq_q == problem.seq_kv
-    return _standing_for(problem, _keys if square and not problem.varlen else _rows, _rows if problem.varlen else _keys)
+    return _standing_for(problem, finely=problem.device == "cuda")
 
 
 def broad(problem: AttentionProblem) -> AttentionProblem:
     """The problem whose timings by `smscope tune` serve this one, and all that its representative serves."""
-    return _standing_for(problem, rounded, rounded)
+    return _standing_for(problem, finely=False)
 
 
-Rounding = Callable[[int], int]
-
-
-def _standing_for(problem: AttentionProblem, rows: Rounding, keys: Rounding) -> AttentionProblem:
+def _standing_for(problem: AttentionProblem, finely: bool) -> AttentionProblem:
     few = problem.device == "cuda" and not problem.varlen and problem.seq_q <= FEW_QUERIES
-    seq_q = next(size for size in QUERIES_OF_FEW if problem.seq_q <= size) if few else rows(problem.seq_q)
+    window, square = problem.edges.left is not None, problem.seq_q == problem.seq_kv
+    rows, keys = (FINEST_KEYS if square else FINEST_ROWS), FINEST_KEYS
+    if problem.varlen:
+        rows = keys = FINEST_ROWS
+    length = _finely if finely else _coarsely
+    seq_q = next(size for size in QUERIES_OF_FEW if problem.seq_q <= size) if few else length(problem.seq_q, rows)
     if few and problem.seq_q <= OF_A_CACHE:
-        window = problem.edges.left is not None
-        cached = rounded(problem.seq_kv, HALVES) if window or keys is rounded else _of_a_cache(problem.seq_kv)
+        cached = _of_a_cache(problem.seq_kv) if finely and not window else rounded(problem.seq_kv, HALVES)
         seq_kv = max(LEAST_KEYS, cached) - (UNALIGNED if window else 0)
     else:
-        seq_kv = keys(problem.seq_kv)
-        if seq_kv == seq_q and problem.seq_kv != problem.seq_q:
-            seq_kv = keys(seq_kv + 1)
+        seq_kv = length(problem.seq_kv, keys)
+        if seq_kv == seq_q and not square:
+            seq_kv = length(seq_kv + 1, keys)
     packed = problem.varlen
     sizes = (
         rounded(problem.batch),
@@ -74,7 +71,7 @@ def _standing_for(problem: AttentionProblem, rows: Rounding, keys: Rounding) -> 
         rounded(problem.tokens_q) if packed else 0,
         rounded(problem.tokens_kv) if packed else 0,
     )
-    kind = sizes, _unrounded(problem), problem.seq_q == problem.seq_kv
+    kind = sizes, _unrounded(problem), square
     if kind not in _of_class:
         if len(_of_class) >= MOST_KEPT:
             _of_class.clear()
@@ -92,17 +89,13 @@ def rounded(size: int, parts: int = EIGHTHS) -> int:
     return _up(size, _step(size, parts))
 
 
-def _rows(size: int) -> int:
-    return _finely(size, FINEST_ROWS)
-
-
-def _keys(size: int) -> int:
-    return _finely(size, FINEST_KEYS)
-
-
 def _finely(size: int, finest: int) -> int:
-    """Up to the next 32nd of an octave, or to as many where that is finer and eighths are coarser."""
+    """Up to a 32nd of an octave, but to no less than `finest`, and to no more than an eighth."""
     return _up(size, min(_step(size, EIGHTHS), max(finest, _step(size, FINE))))
+
+
+def _coarsely(size: int, _: int) -> int:
+    return rounded(size)
 
 
 def _of_a_cache(size: int) -> int:

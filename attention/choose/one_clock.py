@@ -55,11 +55,11 @@ def _slowed(machine: Machine, flops_per_clk: float, burst: str) -> float:
 class Loads(NamedTuple):
     """So many of an SM under way at a time; 0 where nobody knows, so that the slowest alone counts.
 
-    `in_step`: each block has an SM to itself, and all ask for their tiles at once.
+    `lone`: each block has an SM to itself, and all ask for their tiles at once.
     """
 
     in_flight: int = 0
-    in_step: bool = False
+    lone: bool = False
 
 
 UNKNOWN_LOADS = Loads()
@@ -124,7 +124,7 @@ class Missed(NamedTuple):
     drifted: float = 0.0
 
 
-IN_STEP = Missed(0.0, 0.0)  # each block has an SM to itself
+IN_STEP = Missed(0.0, 0.0)  # blocks with an SM each, while little is under way
 BY_ROWS = Missed(of("missed_sectors"), 0.0, of("drifted"))
 BY_BOXES = Missed(of("missed_sectors"), of("missed_granules"))
 
@@ -194,7 +194,7 @@ def _waited(busy_seconds: float, memory: Sequence[Term], slowest: Term, loads: L
     """What loads wait for each other at DRAM and L2, and what was loaded for the SM, where none of them is idle."""
     all_of_it = together(busy_seconds, [each.seconds for each in memory], loads.in_flight, MEMORY_SHARERS)
     queued = all_of_it - max(busy_seconds, slowest.seconds)
-    return queued * of("queued_in_step") if loads.in_step else queued
+    return queued * of("queued_in_step") if loads.lone else queued
 
 
 @lru_cache(maxsize=1024)

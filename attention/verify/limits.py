@@ -100,8 +100,8 @@ def _tile(variant: Variant, keys: int, builds: tuple[CudaBuild, ...], known: Spi
     """Configurations of so many keys: some differ in no define, and longer rings have limits of their own."""
     shortest = min(map(_stages, builds))
     each = dict.fromkeys(build for build in builds if _stages(build) == shortest)
-    allowed = min(map(known.allowed_bytes, each))
-    return Tile(keys, tuple(source for build in each for source in _sources(variant, build, known)), allowed)
+    sources = tuple(source for build in each for source in _sources(variant, build, known))
+    return Tile(keys, sources, known.allowed_bytes(builds[0]))
 
 
 def _keys(build: CudaBuild) -> int:

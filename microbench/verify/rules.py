@@ -65,7 +65,7 @@ class Timed:
 class Whole:
     """A kernel that is timed from outside: the opcodes that it holds, and what a block of it occupies.
 
-    `spilled_bytes`: what a thread may store in local memory, and load again.
+    `spilled_bytes`: what a thread may store in local memory.
     """
 
     holds: tuple[str, ...]
@@ -74,7 +74,7 @@ class Whole:
     spilled_bytes: int = 0
 
     def broken(self, cubin: Cubin) -> tuple[str, ...]:
-        """A spill, an instruction that is missing, a block that is too large, an arrival that overtakes a load."""
+        """More spilled than may be, an instruction that is missing, a block that is too large, an arrival that overtakes a load."""
         found = cubin.instructions()
         missing = [f"holds no {opcode}" for opcode in self.holds if not any(sass.matches(i, opcode) for i in found)]
         local = tuple(_spills(cubin, self.spilled_bytes))

@@ -1,4 +1,4 @@
-"""Our attention kernels for every architecture they run on: none spills more than it may, none lost what it was written for."""
+"""Our attention kernels for every architecture they run on: none spills more than it may, none lost what it is for."""
 
 from collections import Counter
 from pathlib import Path

@@ -44,11 +44,12 @@ def test_prompts_have_a_class_for_a_32nd_of_an_octave_and_no_less_than_16_keys_o
             assert len({representative(replace(each, **others)) for each in prompts}) == of_rows
 
 
-@given(lengths, lengths, st.booleans(), st.booleans())
+@given(st.integers(1, 300) | lengths, st.integers(1, 300) | lengths, st.integers(-1, 300), st.booleans(), st.booleans())
 def test_what_a_choice_serves_is_within_what_one_timing_serves(
-    queries: int, keys: int, causal: bool, packed: bool
+    queries: int, keys: int, left: int, causal: bool, packed: bool
 ) -> None:
-    problem = replace(DECODE, seq_q=queries, seq_kv=keys, causal=causal, alignment="bottom_right", varlen=packed)
+    band = {"causal": causal, "alignment": "bottom_right", "window": (left, -1), "varlen": packed}
+    problem = replace(DECODE, seq_q=queries, seq_kv=keys, **band)
     assert broad(representative(problem)) == broad(problem)
 
 

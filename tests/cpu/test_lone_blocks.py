@@ -51,7 +51,7 @@ def test_a_sector_that_is_sent_twice_is_no_line_more() -> None:
 
 def test_blocks_that_have_an_sm_each_wait_half_as_long_in_the_queue_of_loads() -> None:
     memory = Term("L2", "memory", 1e-5, "", 0.0), Term("DRAM", "memory", 2e-5, "", 0.0)
-    queued, in_step = (_waited(2e-5, memory, memory[1], Loads(6, step)) for step in (False, True))
+    queued, in_step = (_waited(2e-5, memory, memory[1], Loads(6, lone)) for lone in (False, True))
     assert 0 < in_step == of("queued_in_step") * queued
 
 

@@ -25,7 +25,7 @@ LOADS = {
     ),
     "missed_sectors": Coefficient(
         1.0,
-        "count",
+        "rule",
         "that the L2 misses beside, of a line that two heads' rows share, where blocks do not keep step: 0.6 to 1.1 by "
         "its counters, of which DRAM gives few (Nsight Compute, head dims 112 and 208 on an H200), and none where they "
         "do. Of a half and one the one with the least regret among tiles of the decode kernel on sets b and of use",

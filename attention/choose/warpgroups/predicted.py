@@ -87,14 +87,7 @@ def predicted(
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, units / share.every)
-    dram = dram_of(
-        machine,
-        problem,
-        rows_read(problem, lengths),
-        at_once,
-        BY_BOXES,
-        l2_written,
-    )
+    dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, BY_BOXES, l2_written)
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups / tile.share
     memory = l2_of(machine, problem, share.in_all * tile.keys, spans, lengths, masks), dram
     once = *before_first_tile(machine, problem, tile, lines, clock), *mask_laid_out(machine, problem)

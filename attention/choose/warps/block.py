@@ -79,7 +79,8 @@ def block_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
     once = first / slices
     found = round_among((*queue, (once, others)), sum(waits) / slices - hidden)
     entered = stay_among(once, others, found) * slices + sum(entering)
-    # A block with an SM to itself has nothing beside a tile but the next one's loads; others fill each other's waits.
+    # Of blocks that begin together one with an SM to itself has nothing beside a tile but the next one's loads. Others
+    # fill each other's waits, and in waves what one leaves stands beside the next one's loads.
     beside_loads = entered + ended if resident == 1 and work.beside else 0.0
     late = _late(tile, work, resident, rates, found - beside_loads / slices)
     parts = partial(_parts, asked, once, others + 1, waits, found, slices, late)

@@ -72,10 +72,11 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
 
     alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
     rounds, rest = divmod(count, held)
-    together = tile.key_warps > 1 and count <= held
-    full = (Stay(alone.work._replace(beside=together * tile.blocks), tile.blocks, rounds),) if rounds else ()
-    beside = together * max(1.0, rest / units)
-    last = (Stay(alone.work._replace(beside=beside), math.ceil(rest / units), 1.0),) if rest else ()
+    begun = alone.work
+    if tile.key_warps > 1 and count <= held:
+        begun = begun._replace(beside=max(1.0, count / units))
+    full = (Stay(begun, tile.blocks, rounds),) if rounds else ()
+    last = (Stay(begun, math.ceil(rest / units), 1.0),) if rest else ()
     all_of_it = every.total, empty, count, tiles, parts, held
     equal = Dealt((*full, *last), alone, *all_of_it, alike=True)
     if every.longest == every.shortest:

@@ -104,11 +104,11 @@ def predicted(
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, share.places / share.blocks)
-    missed = IN_STEP if _keep_step(machine, problem, tile, share) else BY_ROWS
+    lone = share.blocks <= profile.sm_count
+    missed = IN_STEP if lone and _keep_step(machine, problem, tile, share) else BY_ROWS
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, missed, l2_written)
     spans = tile.key_span_bytes, tile.value_span_bytes
     memory = l2_of(machine, problem, share.slices * tile.step_keys, spans, lengths), dram
-    lone = share.blocks <= profile.sm_count
     loads = Loads(round(of("block_loads")) * tile.stages * blocks[0][0].resident, lone)
     code = code_of(machine, _code_lines_of(tile, share.parts), clock)
     last, its_block = blocks[-1]
@@ -138,10 +138,11 @@ def _resident(tile: WarpTile, arch: str) -> WarpTile:
 
 
 def _keep_step(machine: Machine, problem: AttentionProblem, tile: WarpTile, share: Dealt) -> bool:
-    """Whether blocks ask for neighbouring rows at about the same time: each has an SM, and few loads under way."""
-    under_way = share.blocks * (tile.stages - 1) * BYTES * tile.keys * (problem.head_dim + problem.head_dim_v)
-    holds = machine.values.get(L2_SIZE, math.inf)
-    return share.blocks <= machine.profile.sm_count and under_way <= of("step_share") * holds
+    """Whether blocks with an SM each ask for neighbouring rows at about the same time: few loads are under way."""
+    longest = share.at_least.work
+    keys = min((tile.stages - 1) * tile.keys, longest.slices * tile.step_keys)
+    under_way = share.blocks * BYTES * keys * (problem.head_dim + problem.head_dim_v) / longest.readers
+    return under_way <= of("step_share") * machine.values.get(L2_SIZE, math.inf)
 
 
 def _blocks(
@@ -155,9 +156,9 @@ def _blocks(
             blocks.append((stay, block))
             cycles += block.cycles * stay.times
             rounds += stay.times
-    longest = share.at_least
-    if blocks and blocks[-1][0].work is longest.work:
+    if share.alike:
         return blocks, cycles, rounds
+    longest = share.at_least
     alone = block_of(tile, cost, longest.work, longest.resident, rates)
     return (blocks, cycles, rounds) if cycles >= alone.cycles else ([(longest, alone)], alone.cycles, longest.times)
 

@@ -53,7 +53,8 @@ class Work(NamedTuple):
     `readers`: blocks that read the same K and V, of which one brings them from DRAM. `lines` of L2 are touched by the
     copying of a key, its K and its V, and sectors a second time; `parted` of them beside those that its bytes would
     fill. `cold`: the share of all blocks that begin together, for which nobody has brought a mask. `beside`: blocks on
-    an SM on the average, its own counted, where all of a call's begin together and warps share rows; else none.
+    an SM on the average, its own counted, where warps share rows and a call's blocks, all alike, begin together; else
+    none.
     """
 
     slices: float
