@@ -30,7 +30,7 @@ def check(
     write: Write = False,
     json: Json = False,
 ) -> None:
-    """Compile our CUDA kernels without a GPU: no more spilled than may be, no fatal note, every instruction they were written for."""
+    """Compile our CUDA kernels without a GPU: no spill but an allowed one, no fatal note, no instruction lost."""
     from microbench.verify import matrix, show, tables
 
     if (write or limits) and (arch or every or feature):
