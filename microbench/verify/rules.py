@@ -74,7 +74,7 @@ class Whole:
     spilled_bytes: int = 0
 
     def broken(self, cubin: Cubin) -> tuple[str, ...]:
-        """A spill beyond what is allowed, a missing instruction, too large a block, an arrival that overtakes a load."""
+        """More spilled than may be, a missing instruction, too large a block, an arrival that overtakes a load."""
         found = cubin.instructions()
         missing = [f"holds no {opcode}" for opcode in self.holds if not any(sass.matches(i, opcode) for i in found)]
         local = tuple(_spills(cubin, self.spilled_bytes))
