@@ -6,8 +6,8 @@ the next larger one, whose outputs and fragments of Q take more registers (tests
 
 A kernel may be worth a few spilled bytes where it would meet barriers too often without. The Hopper forward of packed
 windows at head dim 256 holds 32 keys. 64 that spill 28 bytes took an H200 12 % less time, and 80 that spill 60 took 6
-to 8 % less (data/experiments, packed_windows.csv). That is 20 of the 31 companies that hold more by it. Biases at head
-dim 256 and two companies of three warpgroups at 128, which spill 4 to 12 bytes, were not timed.
+to 8 % less (data/experiments, packed_windows.csv). That is 20 of the 23 companies that hold more by it. A bias at head
+dim 256 and two companies of three warpgroups at 128, which spill 4 and 8 bytes, were not timed.
 """
 
 import json
