@@ -36,7 +36,7 @@ LOADS = {
         "of the L2, that loads under way of blocks with an SM each may take for them to keep step: 128 keys of head "
         "dims 96 to 120 on 128 SMs have 12.6 to 15.7 MB under way, and take 7 to 27 % longer than DRAM gives as many "
         "bytes, 64 keys with 6.3 to 8 MB none to 8 (H200; 1.23 of the bytes by counters at head dim 112, "
-        "lone_blocks.csv). A seventh has more regret, a sixth and a quarter as much",
+        "lone_blocks.csv). A seventh and a quarter have more regret, a sixth as much",
     ),
     "missed_granules": Coefficient(
         3 / 4,
