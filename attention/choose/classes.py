@@ -54,15 +54,16 @@ def _standing_for(problem: AttentionProblem, finely: bool) -> AttentionProblem:
     rows, keys = (FINEST_KEYS if square else FINEST_ROWS), FINEST_KEYS
     if problem.varlen:
         rows = keys = FINEST_ROWS
-    length = _finely if finely else _coarsely
-    seq_q = next(size for size in QUERIES_OF_FEW if problem.seq_q <= size) if few else length(problem.seq_q, rows)
+    if not finely:
+        rows = keys = LARGEST
+    seq_q = next(size for size in QUERIES_OF_FEW if problem.seq_q <= size) if few else _finely(problem.seq_q, rows)
     if few and problem.seq_q <= OF_A_CACHE:
         cached = _of_a_cache(problem.seq_kv) if finely and not window else rounded(problem.seq_kv, HALVES)
         seq_kv = max(LEAST_KEYS, cached) - (UNALIGNED if window else 0)
     else:
-        seq_kv = length(problem.seq_kv, keys)
+        seq_kv = _finely(problem.seq_kv, keys)
         if seq_kv == seq_q and not square:
-            seq_kv = length(seq_kv + 1, keys)
+            seq_kv = _finely(seq_kv + 1, keys)
     packed = problem.varlen
     sizes = (
         rounded(problem.batch),
@@ -92,10 +93,6 @@ def rounded(size: int, parts: int = EIGHTHS) -> int:
 def _finely(size: int, finest: int) -> int:
     """Up to a 32nd of an octave, but to no less than `finest`, and to no more than an eighth."""
     return _up(size, min(_step(size, EIGHTHS), max(finest, _step(size, FINE))))
-
-
-def _coarsely(size: int, _: int) -> int:
-    return rounded(size)
 
 
 def _of_a_cache(size: int) -> int:

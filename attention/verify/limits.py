@@ -35,7 +35,7 @@ class Tile:
         """Whether ptxas spills anywhere more than is allowed, or serialises products for want of registers."""
         try:  # one after another: a tile that spills on the first need not be compiled for the others
             made = (cubin for each in self.sources for cubin in require_all([each]))
-            return any(cubin.resources.spill_store_bytes > self.allowed_bytes for cubin in made)
+            return any(cubin.resources.spills_beyond(self.allowed_bytes) for cubin in made)
         except BuildError:
             return True
 

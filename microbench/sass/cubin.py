@@ -33,6 +33,10 @@ class Resources:
     def spills(self) -> bool:
         return self.spill_store_bytes + self.spill_load_bytes > 0
 
+    def spills_beyond(self, allowed_bytes: int) -> bool:
+        """Whether a thread stores more than so many bytes; where none is allowed, whether it spills at all."""
+        return self.spill_store_bytes > allowed_bytes if allowed_bytes else self.spills
+
 
 @dataclass(frozen=True)
 class Text:

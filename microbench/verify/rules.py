@@ -92,7 +92,7 @@ class Whole:
 
 def _spills(cubin: Cubin, allowed_bytes: int = 0) -> Iterator[str]:
     used = cubin.resources
-    if used.spill_store_bytes > allowed_bytes or (used.spills and not allowed_bytes):
+    if used.spills_beyond(allowed_bytes):
         yield f"ptxas spilled {used.spill_store_bytes} bytes a thread on {cubin.arch} (of {used.registers} registers)"
 
 

@@ -74,7 +74,7 @@ def spilling(variant: Variant, asked: AttentionProblem, arch: str, *dims: int) -
         for config in largest(variant, problem, by_name(arch))
         for build in variant.steps(problem, config)
         for cubin in require_all([source_of(variant.folder, build, by_name(arch))])
-        if cubin.resources.spill_store_bytes > allowed_bytes(variant, build)
+        if cubin.resources.spills_beyond(allowed_bytes(variant, build))
     ]
 
 
