@@ -52,6 +52,12 @@ PARTS = {
         "cycles before a block's first loads beside those of a whole tile, by the stall counts of its SASS: 862 for "
         "521, as a number is divided by parts, and keys are",
     ),
+    "keys_around_rows": Coefficient(
+        100.0,
+        "rule",
+        "that a tile of rows counts for beside its own, where tiles are dealt one by one: its first softmax, last "
+        "product and outputs. Of none, 100, 150 and 250 the one with the least regret on sets b and of use",
+    ),
     "part_tiles": Coefficient(
         3.0,
         "rule",

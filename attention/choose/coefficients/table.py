@@ -144,6 +144,13 @@ TABLE = {
     ),
     "room_instructions": Coefficient(40.0, "count", "likewise to wait for a tile's room and say how many bytes come"),
     "box_instructions": Coefficient(70.0, "count", "likewise of each box of it: 66 to 72 (a loop around UTMALDG)"),
+    "box_trips": Coefficient(
+        2.0,
+        "rule",
+        "to where a box comes from, until a ring has it: its tensor map and its rows. Q took 1430 to 1750 cycles by "
+        "clocks in the kernel where somebody waited for it (H200), and a trip to DRAM is 667. Of one, one and a half, "
+        "two and two and a half the one with the least regret of up to 32 queries on sets b and of use",
+    ),
     "beside_consumers": Coefficient(
         2.0,
         "rule",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from attention.choose.coefficients.table import GROUP_ROWS
 from attention.choose.lengths import UNKNOWN, Lengths
-from attention.choose.longest_first import busiest_of_parts, unevenness, unevenness_of_packed
+from attention.choose.longest_first import Busiest, busiest_of_parts, unevenness, unevenness_of_packed
 from attention.choose.shares import Rows, rows_of_all
 from attention.choose.warpgroups.edges import edges_of
 from attention.kernels.common.family import dealt as by_lengths
@@ -24,7 +24,7 @@ from attention.problem import AttentionProblem
 class Dealt(NamedTuple):
     """Of the busiest SM; `in_all` are the tiles of keys of the whole call, and `every` its tiles of rows.
 
-    Where blocks share the keys of a tile of rows, each of its `parts` counts as one.
+    Where blocks share the keys of a tile of rows, each of its `parts` counts as one. `alike`: all have as many keys.
     """
 
     keys: float
@@ -33,6 +33,7 @@ class Dealt(NamedTuple):
     in_all: float
     every: int
     parts: int = 1
+    alike: bool = False
 
 
 @lru_cache(maxsize=1024)
@@ -83,7 +84,7 @@ def dealt(
     edges = edges_of(problem, queries, tile_keys)
     if longest == every.shortest:
         rounds = -(-count // units)
-        return Dealt(rounds * longest, rounds, rounds * edges, in_all, count)
+        return Dealt(rounds * longest, rounds, rounds * edges, in_all, count, alike=True)
     packed = problem.varlen or lengths
     if packed:
         uneven = unevenness_of_packed(problem, tile_rows, units, lengths)
@@ -93,11 +94,16 @@ def dealt(
         last = _last(problem, tile_rows, every, units) if packed else max(1.0, every.shortest)
         keys, rows = in_all / units + last / 2, count / units + 1 / 2
     else:
-        keys, rows = uneven * in_all / units, uneven * count / units
+        keys, rows = _of_busiest(uneven, in_all / units, longest)
     even, rounds = Dealt(keys, rows, rows * edges, in_all, count), -(-count // units)
     if even.keys > rounds * longest:  # no worse than of rows that all see as much as the longest
         return Dealt(rounds * longest, rounds, rounds * edges, in_all, count)
     return even if even.keys > longest else Dealt(longest, 1, edges, in_all, count)
+
+
+def _of_busiest(busiest: Busiest, mean: float, longest: float) -> tuple[float, int]:
+    """Its tiles of keys and of rows: one tile of rows alone is the longest, whose last tile of keys is a whole one."""
+    return longest if busiest.tiles == 1 else busiest.over_mean * mean, busiest.tiles
 
 
 def _last(problem: AttentionProblem, tile_rows: int, every: Rows, units: int) -> float:

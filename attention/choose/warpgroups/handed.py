@@ -73,5 +73,10 @@ def stored(tile: WarpgroupTile) -> float:
 
 def _asks(dim: int, panel: int) -> float:
     """Cycles of the producing thread for a tile whose rows are cut into panels, a box each."""
-    boxes = -(-dim // (panel or LINE // BYTES))
+    boxes = boxes_of(dim, panel)
     return of("beside_consumers") * (of("room_instructions") + of("box_instructions") * boxes)
+
+
+def boxes_of(dim: int, panel: int) -> int:
+    """Of a tile of rows, a panel each."""
+    return -(-dim // (panel or LINE // BYTES))

@@ -37,8 +37,11 @@ from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.laid_out import mask_laid_out
 from attention.choose.warpgroups.masks import mask_of_rows
 from attention.choose.warpgroups.parts import Parts, Rates
+from attention.choose.warpgroups.ring import late_of_ring
 from attention.choose.warpgroups.step import LATENCY, TENSOR, steps_of
+from attention.choose.waves import of_waves
 from attention.features.mask import element_bytes
+from attention.kernels.common.family import readers
 from attention.problem import AttentionProblem
 from attention.tile import RING, WarpgroupTile
 from microbench.results.profile import Profile
@@ -80,6 +83,8 @@ def predicted(
     if longer:
         work.append((Parts.of(*mask_of_rows(tile, cost, rates)), longer * share.rows))
         work.append((Parts.of(code_anew(machine, lines)), share.rows))
+    readers_of_keys = readers(problem, tile_rows * tile.group, tile.group)
+    work.append((Parts.of(late_of_ring(tile, step.cycles, readers_of_keys, rates)), share.keys))
     if tile.key_splits > 1:
         work.append((Parts.of(*gathered(tile, share.parts, share.every, units, rates)), 1.0))
     spans = BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE
@@ -95,8 +100,13 @@ def predicted(
     alone = sum(map(SECONDS, once))
     busy = cycles / clock + sum(map(SECONDS, ends)) + alone
     terms = partial(_terms, machine, work, clock, (*once, *ends))
-    unlike = _unlike(machine, problem, tile, step, lengths, clock) if lengths else None
-    return call_of(machine, problem, terms, memory, busy, efficiency, Loads(tile.boxes), alone, unlike)
+    if lengths:
+        at_least = _unlike(machine, problem, tile, step, lengths, clock)
+    else:
+        # Keys of a ring's depth have come before a wave begins.
+        in_waves = share.alike and share.keys > tile.stages * share.rows
+        at_least = of_waves(share.every, units, cycles / clock / share.rows, dram) if in_waves else None
+    return call_of(machine, problem, terms, memory, busy, efficiency, Loads(tile.boxes), alone, at_least)
 
 
 def _unlike(
@@ -111,8 +121,8 @@ def _unlike(
         (many, rows_of_all(alone, *size, *size)) for many, alone in sequences(by_groups(problem, tile.group), lengths)
     ]
     blocks = [(float(many * every.number), every.total / every.number) for many, every in each]
-    readers = 1 if tile.group > 1 else problem.heads_q // problem.heads_kv
-    shared = BYTES * tile.keys * (tile.head_dim + tile.value_dim) / readers / dram
+    shared_by = 1 if tile.group > 1 else problem.heads_q // problem.heads_kv
+    shared = BYTES * tile.keys * (tile.head_dim + tile.value_dim) / shared_by / dram
     seconds = seconds_of_all(blocks, machine.profile.sm_count, step.cycles / clock, shared)
     return Term("tiles of unequal keys", "memory", seconds, DRAM, dram)
 

@@ -48,8 +48,8 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     latency = rates.held_latency if tile.q_in_registers else rates.product_latency
     q_bytes = BYTES * GROUP_ROWS * tile.head_dim
     few = groups < of("hidden_from")
-    one = _product(tile, tile.head_dim, 0 if tile.q_in_registers else q_bytes, rates)
-    qk, pv = groups * one, groups * _product(tile, tile.value_dim, 0, rates)
+    one = product_of(tile, tile.head_dim, 0 if tile.q_in_registers else q_bytes, rates)
+    qk, pv = groups * one, groups * product_of(tile, tile.value_dim, 0, rates)
     alone = of("exposed") if few else 0.0  # warpgroups whose integers nothing hides
     exposed, asked = (each * scores / of("alu_per_clk_sm") for each in (alone, of("exposed")))
     at_edges = of("exposed_at_edges")
@@ -141,7 +141,7 @@ def _beside_own_products(tile: WarpgroupTile, cost: ScoreCost, values: float, ra
     return values + (rates.held_latency if guessed else 0.0) + special + arithmetic + again - hidden
 
 
-def _product(tile: WarpgroupTile, width: int, read_bytes: int, rates: Rates) -> float:
+def product_of(tile: WarpgroupTile, width: int, read_bytes: int, rates: Rates) -> float:
     """Cycles of one warpgroup's product, of which B lies in shared memory."""
     multiply_adds = GROUP_ROWS * tile.keys * width
     operand_bytes = BYTES * tile.keys * width + read_bytes

@@ -1,4 +1,4 @@
-"""What memory takes at least where blocks come one after another: waves of like ones, and unequal ones that run out."""
+"""What memory takes at least where unequal blocks come one after another, and run out."""
 
 from attention.choose.coefficients.table import BYTES
 from attention.choose.prediction import Term
@@ -9,18 +9,6 @@ from attention.choose.warps.block import block_of
 from attention.choose.warps.dealt import Dealt
 from attention.choose.warps.work import Rates
 from attention.tile import WarpTile
-
-
-def of_waves(share: Dealt, last_seconds: float, dram: Term) -> Term | None:
-    """Blocks of the last wave, which are few, ask DRAM for less than it gives: no less than one of them by itself.
-
-    320 blocks of 1500 keys at head dim 64 took an H200 39.9 us where 264 run at once, and 34.4 where all do (use-23).
-    """
-    rest = share.blocks % share.places
-    longer = last_seconds - dram.seconds * rest / share.blocks
-    if share.blocks <= share.places or not rest or longer <= 0:
-        return None
-    return Term("waves of like blocks", "memory", dram.seconds + longer, dram.constant, dram.rate)
 
 
 def of_unlike(machine: Machine, tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates, clock: float) -> Term:

@@ -88,7 +88,7 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     in_order = problem.varlen or lengths or not tile.pipelined
     uneven = None if in_order else unevenness(problem, tile.rows, held)
     if uneven is not None:
-        return Dealt((Stay(work(mean), tile.blocks, uneven * count / held),), alone, *all_of_it)
+        return Dealt((Stay(work(mean), tile.blocks, uneven.over_mean * count / held),), alone, *all_of_it)
     last_one = every.longest if in_order else max(1.0, every.shortest)
     if not lengths and mean * count / held + last_one / 2 > every.longest * -(-count // held):
         return equal  # no worse than of blocks that all see as much as the longest

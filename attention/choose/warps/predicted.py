@@ -29,12 +29,13 @@ from attention.choose.rates import (
 )
 from attention.choose.scores import ScoreCost, cost_of
 from attention.choose.shares import rows_read
-from attention.choose.warps.at_least import of_unlike, of_waves
+from attention.choose.warps.at_least import of_unlike
 from attention.choose.warps.block import EX2_BESIDE, EX2_BESIDE_OTHERS, FFMA_BESIDE_OTHERS, Block, block_of
 from attention.choose.warps.dealt import Dealt, Stay, dealt
 from attention.choose.warps.gathered import added, bytes_of, combined, left
 from attention.choose.warps.waits import instructions_of
 from attention.choose.warps.work import LATENCY, TENSOR, Part, Rates
+from attention.choose.waves import of_waves
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
 from microbench.machine.arch import by_name
@@ -122,7 +123,7 @@ def predicted(
     if share.unlike:
         at_least = of_unlike(machine, tile, cost, share, rates, clock)
     elif share.alike:
-        at_least = of_waves(share, its_block.cycles / clock - alone, dram)
+        at_least = of_waves(share.blocks, share.places, its_block.cycles / clock - alone, dram)
     terms = partial(_terms, machine, blocks, (*brought.over(rounds), (empty, share.empty)), clock, code)
     busy_seconds = cycles / clock + code.seconds
     return call_of(machine, problem, terms, memory, busy_seconds, efficiency, loads, alone, at_least, tile.kernels)
