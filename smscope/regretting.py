@@ -63,7 +63,7 @@ def regret(
         console.draw(*(_drawn(each, len(numbers)) for each in found))
         for each in found:
             for fault in each.faults:
-                say(f"{each.variant or 'all kernels'}: {fault}.")
+                say(f"{each.kernels or 'all kernels'}: {fault}.")
     if write and frozen is not None:
         say(f"Wrote {console.near(_write(frozen, numbers, found))}.")
     if any(each.faults for each in found):
@@ -71,16 +71,19 @@ def regret(
 
 
 def tables(gpu: str, frozen: Freeze | None, brief: bool = False) -> tuple[list[Table], tuple[int, ...]]:
-    """The tables of set A, or of the set B of a freeze: of all kernels, then of each; and the campaigns' numbers.
+    """The tables of set A, or of the set B of a freeze, and the campaigns' numbers.
 
-    Of a kernel that no problem leaves a choice, as one that is younger than the campaigns, there is none.
+    Of all kernels, of those of each architecture, then of each. Of a kernel that no problem leaves a choice, as one
+    that is younger than the campaigns, there is none.
     """
     profile = Profile.load(gpu)
     typed, of_typed = campaigns(gpu, "a", None)
     problems, numbers = campaigns(gpu, "b", frozen) if frozen else (typed, of_typed)
     others = tuple(other_constants(profile))
-    asked = ["", *(each.path for each in plan.variants(profile.arch) if choices(problems, each.path))]
-    found = [table(profile, problems, typed, others, variant=each, each_constant=not brief) for each in asked]
+    paths_of = [each.path for each in plan.variants(profile.arch)]
+    archs = dict.fromkeys(path.partition("/")[0] for path in paths_of)
+    asked = ["", *(each for each in (*archs, *paths_of) if choices(problems, each))]
+    found = [table(profile, problems, typed, others, kernels=each, each_constant=not brief) for each in asked]
     return found, numbers
 
 
@@ -171,7 +174,7 @@ def lines_of(found: Sequence[Table]) -> tuple[str, ...]:
 
 
 def _lines(each: Table) -> Iterator[str]:
-    whose = each.variant or "all kernels"
+    whose = each.kernels or "all kernels"
     yield f"{whose}: {counted(each.problems, 'problem')}, floor {_percent(each.floor)}, error {each.errors.mean:.1%}"
     yield from (f"{whose}: {line.regrets.name}: {_percent(line.regrets)}{_against(line)}" for line in each.lines)
     yield from (f"{whose}: fault: {fault}" for fault in each.faults)
@@ -196,12 +199,12 @@ def _drawn(each: Table, campaigns: int) -> Any:
     off = each.errors
     classes = ", ".join(f"{kind} {mean:.0%}" for kind, mean in off.of_class.items())
     lines.append((f"error of {off.count} predictions", f"{off.mean:.1%}", f"{off.worst_factor:.2f} x", classes))
-    return console.table(f"{each.variant or 'all kernels'}: {counted(each.problems, 'problem')}", headings, lines)
+    return console.table(f"{each.kernels or 'all kernels'}: {counted(each.problems, 'problem')}", headings, lines)
 
 
 def _told(each: Table) -> dict[str, object]:
     return {
-        "variant": each.variant,
+        "kernels": each.kernels,
         "problems": each.problems,
         "floor": {"mean": each.floor.mean, "worst": each.floor.worst},
         "choosers": [

@@ -55,9 +55,10 @@ class Judged:
         last = {pick: seconds[-1] for pick, seconds in self.seconds.items()}
         return last[first] / min(last.values()) - 1
 
-    def among(self, variant: str) -> "Judged":
-        """The same among one kernel's configurations."""
-        return Judged(self.posed, {pick: found for pick, found in self.seconds.items() if pick[0] == variant})
+    def among(self, kernels: str) -> "Judged":
+        """The same among the configurations of one kernel, or of all kernels of an architecture (`sm90a`)."""
+        own = {pick: found for pick, found in self.seconds.items() if f"{pick[0]}/".startswith(f"{kernels}/")}
+        return Judged(self.posed, own)
 
 
 @dataclass(frozen=True)
@@ -97,12 +98,12 @@ def judged(*campaigns: Iterable[ProblemTiming]) -> tuple[Judged, ...]:
     return tuple(found for name in names if (found := _judged([each[name] for each in every])).seconds)
 
 
-def choices(problems: Iterable[Judged], variant: str = "") -> tuple[Judged, ...]:
-    """The problems that leave a choice, of all configurations or among those of one kernel.
+def choices(problems: Iterable[Judged], kernels: str = "") -> tuple[Judged, ...]:
+    """The problems that leave a choice, of all configurations or among those of one kernel or architecture.
 
     One with a single configuration would add a regret of 0 to every chooser's mean.
     """
-    every = (one.among(variant) if variant else one for one in problems)
+    every = (one.among(kernels) if kernels else one for one in problems)
     return tuple(each for each in every if len(each.seconds) > 1)
 
 

@@ -40,9 +40,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """A set of problems, of all our kernels or of one: the floor, every chooser, errors of the predictions."""
+    """A set of problems, of all our kernels, an architecture's or one: the floor, every chooser, errors of the predictions."""
 
-    variant: str
+    kernels: str
     problems: int
     floor: Regrets
     lines: tuple[Line, ...]
@@ -86,14 +86,14 @@ def table(
     typed: Sequence[Judged],
     others: Iterable[Other],
     *,
-    variant: str = "",
+    kernels: str = "",
     each_constant: bool = True,
 ) -> Table:
     """Every chooser on `problems`, of all kernels or of one; `typed` is set A, from which one tile each is taken.
 
     Timings of other problems are those of both sets.
     """
-    mine, a = choices(problems, variant), choices(typed, variant)
+    mine, a = choices(problems, kernels), choices(typed, kernels)
     measured = regrets(mine, choosers.by_constants(profile), MEASURED)
     lines = [Line(measured)]
 
@@ -115,5 +115,5 @@ def table(
             by_it = choosers.by_constants(constants.scaled(profile, constant, factor))
             lines.append(Line(regrets(mine, by_it, f"{constant} {word}")))
     # Errors are of every configuration, of problems that leave no choice as well.
-    asked = [each.among(variant) if variant else each for each in problems]
-    return Table(variant, len(mine), floor(mine), tuple(lines), errors(asked, choosers.predictor(profile)))
+    asked = [each.among(kernels) if kernels else each for each in problems]
+    return Table(kernels, len(mine), floor(mine), tuple(lines), errors(asked, choosers.predictor(profile)))

@@ -20,7 +20,7 @@ def last_freeze(gpu: str) -> str:
 
 def test_a_kernel_that_was_not_timed_has_no_table(capsys: Capture) -> None:
     code, out, err = called(capsys, cli.main, "regret", H100, "--brief", "--json")
-    found = {each["variant"]: each["problems"] for each in json.loads(out)}
+    found = {each["kernels"]: each["problems"] for each in json.loads(out)}
     assert code == 1 and min(found.values()) > 0
     assert "sm90a/forward/split_keys" not in found and "sm90a/forward/warp_specialised" in found
     assert "other texts of our kernels than today's" in err
