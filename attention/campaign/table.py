@@ -40,7 +40,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """A set of problems, of all our kernels, an architecture's or one: the floor, every chooser, errors of the predictions."""
+    """A set of problems, of all our kernels, an architecture's or one: floor, choosers, errors of the predictions."""
 
     kernels: str
     problems: int

@@ -8,6 +8,7 @@ Causal ones go longest first in each section of heads. Where a band has a left e
 than their mean.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attention.choose.coefficients.table import of
-from attention.choose.lengths import Lengths, sequences
+from attention.choose.lengths import UNKNOWN, Lengths, sequences
 from attention.kernels.common.family import dealt as by_lengths
 from attention.kernels.common.family import section_of
 from attention.problem import AttentionProblem
@@ -33,62 +34,89 @@ class Busiest(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def unevenness(problem: AttentionProblem, tile_rows: int, units: int) -> Busiest | None:
+def unevenness(problem: AttentionProblem, tile_rows: int, units: int, lengths: Lengths = UNKNOWN) -> Busiest | None:
     """The unit that ends last: each round gives a unit one tile, the first of them to whom has least.
 
-    Causal ones come by sections of heads, longest first in each: the last section's begin late. An H200 took 50 us for
-    512 tiles of 489 tokens in four sections, and the mean and half of a short one are 34 (b-71). Where tiles are many
-    the last sections alone are dealt, and those before them are even. None where there is no more than a tile for
-    every unit, and of other bands where there are many.
+    Of many causal ones the last are dealt, and those before them are even. None of other bands where there are many,
+    of causal ones that use a part of their slots, and where there is no more than a tile for every unit.
     """
-    heads = problem.batch * problem.heads_q
-    of_head = -(-problem.seq_q // tile_rows)
-    count = heads * of_head
-    if count <= units or (count > MOST_ROUNDS * units and problem.edges.right is None):
+    causal = problem.edges.right is not None
+    if causal and lengths and not problem.varlen:
         return None
-    begin, end = _keys_of_tiles(problem, tile_rows)
-    of_rows = end - begin
-    if problem.edges.right is None:
-        return _busiest(np.tile(of_rows, heads), units)
-    section = section_of(problem)
-    longest_first = np.sort(of_rows)[::-1]
-    dealt = MOST_ROUNDS if count <= MOST_ROUNDS * units else LAST_ROUNDS
-    last = min(heads, section * -(-dealt * units // (section * of_head)))
-    first = heads - last
-    first -= first % section
-    widths = [min(section, heads - at) for at in range(first, heads, section)]
-    found = _busiest(np.concatenate([np.repeat(longest_first, width) for width in widths]), units)
-    if not found or not first:
+    each = sequences(problem, lengths)
+    count = sum(many * -(-alone.seq_q // tile_rows) for many, alone in each) * problem.heads_q
+    few = count <= MOST_ROUNDS * units
+    if count <= units or not (few or causal):
+        return None
+    runs = [Run(many, keys) for many, alone in each if (keys := _keys_of_tiles(alone, tile_rows)).size]
+    sections = _by_sections(problem, runs) if causal else _by_heads(problem, runs)
+    of_last, sizes = (MOST_ROUNDS if few else LAST_ROUNDS) * units, np.zeros(0, np.int64)
+    while len(sizes) < min(of_last, count) and (section := next(sections, None)) is not None:
+        sizes = np.concatenate((section, sizes))
+    total = sum(run.many * int(run.keys.sum()) for run in runs) * problem.heads_q
+    dealt = sizes if few else sizes[-of_last:]
+    found = _busiest(dealt, units)
+    if found is None or few:
         return found
-    share = (heads - first) / heads
-    return Busiest(1 + (found.over_mean - 1) * share, round(count / units))
+    return Busiest(1 + (found.over_mean - 1) * float(dealt.sum()) / total, round(count / units))
 
 
-@lru_cache(maxsize=1024)
-def unevenness_of_packed(problem: AttentionProblem, tile_rows: int, units: int, lengths: Lengths) -> Busiest | None:
-    """The same of sequences of their own lengths, as they follow one another.
+class Run(NamedTuple):
+    """So many sequences that follow one another, and the keys that each tile of rows of one sees."""
 
-    All heads of a sequence come before the next one, or where tiles are dealt by lengths all sequences of a head. An
-    H200's 132 SMs got 276 tiles of 128 rows, 240 of them of two sequences of 3700 and 3906 keys, in two rounds of
-    these, 6 % more than the mean; of 164 such tiles of 192 rows, 53 % more. Where a sequence of 3072 came behind 1408,
-    64 and 640 its last tiles began late, and 164 tiles took 60 % more than the mean. None where a right edge sorts
-    tiles by sections, and where tiles are many or no more than a tile for every unit.
+    many: int
+    keys: NDArray[np.int64]
+
+
+def _by_heads(problem: AttentionProblem, runs: list[Run]) -> Iterator[NDArray[np.int64]]:
+    """All tiles, as heads follow one another: of a sequence, or where tiles are dealt by lengths of all sequences.
+
+    An H200's 132 SMs got 276 tiles of 128 rows, 240 of them of two packed sequences of 3700 and 3906 keys, in two
+    rounds of these, 6 % more than the mean; of 164 such tiles of 192 rows, 53 % more. Where a sequence of 3072 came
+    behind 1408, 64 and 640 its last tiles began late, and 164 tiles took 60 % more than the mean.
     """
-    if problem.edges.right is not None:
-        return None
     heads, together = (problem.heads_q, 1) if by_lengths(problem) else (1, problem.heads_q)
-    sizes: list[NDArray[np.int64]] = []
-    count = 0
-    for many, alone in sequences(problem, lengths):
-        count += many * problem.heads_q * -(-alone.seq_q // tile_rows)
-        if count > MOST_ROUNDS * units:
-            return None
-        begin, end = _keys_of_tiles(alone, tile_rows)
-        sizes.append(np.tile(end - begin, many * together))
-    return _busiest(np.tile(np.concatenate(sizes), heads), units) if count > units else None
+    yield np.tile(np.concatenate([np.tile(run.keys, run.many * together) for run in runs]), heads)
 
 
-def _keys_of_tiles(problem: AttentionProblem, tile_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _by_sections(problem: AttentionProblem, runs: list[Run]) -> Iterator[NDArray[np.int64]]:
+    """Tiles of sections of heads, longest first in each, from the last section on (common/work.cuh).
+
+    The last section's longest begin late. An H200 took 50 us for 512 tiles of 489 tokens in four sections, and the mean
+    and half of a short one are 34 (b-71). Where tiles are dealt by lengths the last sequence comes first in a section:
+    228 tiles of a long first one came behind 1024 short ones, and the last round of them was not full (b-77).
+    """
+    heads, section = problem.heads_q, section_of(problem)
+    if by_lengths(problem):
+        of_head = np.concatenate([np.tile(run.keys[::-1], run.many) for run in reversed(runs)])
+        for at in reversed(range(0, heads, section)):
+            yield np.repeat(of_head, min(section, heads - at))
+        return
+    ends = np.cumsum([run.many * heads for run in runs])
+    pairs = int(ends[-1])
+    for at in reversed(range(0, pairs, section)):
+        number = np.searchsorted(ends, np.arange(at, min(at + section, pairs)), side="right").tolist()
+        yield _side_by_side([runs[each].keys[::-1] for each in number])
+
+
+def _side_by_side(pairs: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Last tiles first, those of one number together; a short sequence has none of the first numbers."""
+    if all(keys is pairs[0] or keys.base is pairs[0].base for keys in pairs):
+        return np.repeat(pairs[0], len(pairs))
+    most = max(map(len, pairs))
+    table = np.zeros((most, len(pairs)), np.int64)
+    for at, keys in enumerate(pairs):
+        table[most - len(keys) :, at] = keys
+    return table[table > 0]
+
+
+def _keys_of_tiles(problem: AttentionProblem, tile_rows: int) -> NDArray[np.int64]:
+    """How many keys each tile of a head's rows sees."""
+    begin, end = _band_of_tiles(problem, tile_rows)
+    return end - begin
+
+
+def _band_of_tiles(problem: AttentionProblem, tile_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The first key that each tile of a head's rows sees, and the one behind its last."""
     queries, keys = problem.seq_q, problem.seq_kv
     first = np.arange(0, queries, tile_rows)
@@ -118,7 +146,7 @@ def busiest_of_parts(
     its unit has no second one: of 192 parts of a causal call an H200's second ones were short with tiles of 112 keys,
     and as long as the first with 176 (4 heads, 2048 tokens).
     """
-    begin, end = _keys_of_tiles(problem, tile_rows)
+    begin, end = _band_of_tiles(problem, tile_rows)
     tiles = np.sort(np.maximum(1, -(-end // tile_keys) - begin // tile_keys))[::-1]
     of_row = np.repeat(tiles, problem.batch * problem.heads_q)[:, None]
     parts, number = np.minimum(key_splits, of_row), np.arange(key_splits)

@@ -52,9 +52,9 @@ def test_a_granule_that_two_heads_share_comes_again_where_many_blocks_run_for_lo
 @pytest.mark.parametrize(
     ("dim", "begun"), [(64, 0.0), (128, 0.0), (96, 1 / 2), (112, 3 / 4), (240, 3 / 4), (104, 7 / 8)]
 )
-def test_lines_that_two_heads_share_take_a_sector_more_where_blocks_keep_no_step(dim: int, begun: float) -> None:
+def test_lines_that_two_heads_share_take_half_a_sector_more_where_blocks_keep_no_step(dim: int, begun: float) -> None:
     apart, beside = (given(of_dim(dim), 0.01, missed) for missed in (BY_ROWS, IN_STEP))
-    assert apart - beside == pytest.approx(ROWS * 2 * begun * 32)
+    assert apart - beside == pytest.approx(ROWS * 2 * begun * 32 / 2)
     of_one = replace(of_dim(dim), heads_q=2, heads_kv=1)
     assert given(of_one, 0.01, BY_ROWS) == pytest.approx(given(of_one, 0.01, BY_BOXES))
     assert given(of_one, 0.01, BY_BOXES) == given(of_one, 0.01)

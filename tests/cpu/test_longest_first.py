@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from attention.choose.coefficients.table import of
 from attention.choose.lengths import counted
-from attention.choose.longest_first import unevenness, unevenness_of_packed
+from attention.choose.longest_first import unevenness
 from attention.choose.warpgroups.dealt import dealt
 from attention.kernels.common.family import section_of
 from attention.problem import AttentionProblem
@@ -99,7 +99,7 @@ def in_that_order(tile_rows):
 @pytest.mark.parametrize("tile_rows", [128, 192])
 def test_packed_tiles_of_few_long_sequences_come_in_rounds(tile_rows):
     """Of 192 rows in two rounds of the longest, 1.5 times the mean; of 128 nearly evenly."""
-    found = unevenness_of_packed(PACKED, tile_rows, 132, LENGTHS)
+    found = unevenness(PACKED, tile_rows, 132, LENGTHS)
     assert found is not None and found.over_mean == pytest.approx(in_that_order(tile_rows), rel=0.03)
     share = dealt(PACKED, tile_rows, 96, 132, LENGTHS)
     assert share.keys == pytest.approx(found.over_mean * share.in_all / 132)
@@ -108,14 +108,24 @@ def test_packed_tiles_of_few_long_sequences_come_in_rounds(tile_rows):
 def test_of_tiles_dealt_by_lengths_a_head_follows_the_other_and_who_comes_last_is_late():
     lengths = (1408, 64, 640, 3072)
     problem = replace(PACKED, seq_q=3072, seq_kv=3072, tokens_q=5184, tokens_kv=5184)
-    late, early = (unevenness_of_packed(problem, 128, 132, counted(each, each)) for each in (lengths, lengths[::-1]))
+    late, early = (unevenness(problem, 128, 132, counted(each, each)) for each in (lengths, lengths[::-1]))
     assert late is not None and early is not None
     assert late.over_mean == pytest.approx(35 * 132 / 2892, rel=0.1)  # 24 tiles of keys behind 11
     assert early.over_mean < late.over_mean
 
 
-def test_many_packed_tiles_few_and_causal_ones_are_not_dealt_one_by_one():
-    causal, lone = replace(PACKED, causal=True), counted((3906,), (3906,))
-    assert unevenness_of_packed(causal, 128, 132, LENGTHS) is None
-    assert unevenness_of_packed(PACKED, 128, 132, lone) is None
-    assert unevenness_of_packed(PACKED, 128, 132, counted((3906,) * 40, (3906,) * 40)) is None
+def test_of_causal_ones_dealt_by_lengths_the_first_sequence_comes_last():
+    """As of b-77, where 228 tiles of a long sequence came behind 1024 short ones."""
+    short = (384, 128, 842, 768, 64, 384, 453, 128, 452, 583)
+    tokens = sum(short) + 3906
+    causal = replace(PACKED, batch=11, causal=True, heads_q=8, heads_kv=8, tokens_q=tokens, tokens_kv=tokens)
+    late, early = (unevenness(causal, 128, 132, counted(each, each)) for each in ((3906, *short), (*short, 3906)))
+    assert late is not None and early is not None and 1.0 < early.over_mean < late.over_mean
+
+
+def test_many_packed_tiles_few_and_causal_slots_are_not_dealt_one_by_one():
+    lone = counted((3906,), (3906,))
+    slots = replace(CAUSAL, ranges=True)
+    assert unevenness(slots, 128, 132, counted((15062, 64), (15062, 64))) is None
+    assert unevenness(PACKED, 128, 132, lone) is None
+    assert unevenness(PACKED, 128, 132, counted((3906,) * 40, (3906,) * 40)) is None

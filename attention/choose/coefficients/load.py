@@ -10,12 +10,12 @@ LOADS = {
         "and so is a sector that it touches beside what its bytes fill",
     ),
     "parted_line_waits": Coefficient(
-        1.0,
+        0.5,
         "rule",
         "cycles that a warp whose block has an SM alone waits for each line that a row touches beside those that its "
         "bytes fill: 0.5 to 3.3 by ten calls of one query whose heads lie side by side and one alone (Nsight Compute). "
-        "Of none, a half, one, one and a half, two and three the one with the least regret among tiles of the decode "
-        "kernel on sets b and of use, with a half as good",
+        "Of none, a quarter, a half and one the one with the least regret among tiles of the decode kernel on sets b "
+        "and of use",
     ),
     "drift": Coefficient(
         1 / 25,
@@ -24,11 +24,11 @@ LOADS = {
         "that DRAM gave again (dram__bytes_read, Nsight Compute, 15 calls of split_keys on an H100), 0.041 on average",
     ),
     "missed_sectors": Coefficient(
-        1.0,
+        0.5,
         "rule",
         "that the L2 misses beside, of a line that two heads' rows share, where blocks do not keep step: 0.6 to 1.1 by "
         "its counters, of which DRAM gives few (Nsight Compute, head dims 112 and 208 on an H200), and none where they "
-        "do. Of a half and one the one with the least regret among tiles of the decode kernel on sets b and of use",
+        "do. Of a half and one the one with the least regret of up to 32 queries on sets b and of use",
     ),
     "step_share": Coefficient(
         1 / 5,

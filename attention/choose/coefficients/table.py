@@ -204,12 +204,12 @@ TABLE = {
         "403 instructions, of divisions most of all), 330 to find its place in the output",
     ),
     "few_block_instructions": Coefficient(
-        1300.0,
+        1100.0,
         "rule",
         "likewise where blocks may share keys. Stamps of one thread say 1100 to 1150 before the first copies, of later "
         "waves too (decode_stamps.csv), and SASS 516, where heads, parts and groups are powers of two; 243 come behind "
-        "all keys until rows are left. Of 760, 1100, 1300 and 1500 the one with the least regret among tiles of the "
-        "decode kernel on sets b and of use",
+        "all keys until rows are left. Of 1100, 1300 and 1500 the one with the least regret of up to 32 queries "
+        "on sets b and of use",
     ),
     "empty_block_instructions": Coefficient(
         260.0, "count", "likewise of a block for which no keys are left: 210 to 261 (36 to 40 instructions)"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from attention.choose.coefficients.table import GROUP_ROWS
 from attention.choose.lengths import UNKNOWN, Lengths
-from attention.choose.longest_first import Busiest, busiest_of_parts, unevenness, unevenness_of_packed
+from attention.choose.longest_first import Busiest, busiest_of_parts, unevenness
 from attention.choose.shares import Rows, rows_of_all
 from attention.choose.warpgroups.edges import edges_of
 from attention.kernels.common.family import dealt as by_lengths
@@ -86,10 +86,7 @@ def dealt(
         rounds = -(-count // units)
         return Dealt(rounds * longest, rounds, rounds * edges, in_all, count, alike=True)
     packed = problem.varlen or lengths
-    if packed:
-        uneven = unevenness_of_packed(problem, tile_rows, units, lengths)
-    else:
-        uneven = unevenness(problem, tile_rows, units)
+    uneven = unevenness(problem, tile_rows, units, lengths)
     if uneven is None:
         last = _last(problem, tile_rows, every, units) if packed else max(1.0, every.shortest)
         keys, rows = in_all / units + last / 2, count / units + 1 / 2

@@ -116,7 +116,8 @@ def _late(tile: WarpTile, work: Work, resident: int, rates: Rates, found: float)
         # dim 64 a tile came 2190 cycles after it was asked for on 128 SMs (H200), of which 1690 are its bytes.
         transfer = max(transfer, first * size / rates.dram_bytes)
     load = latency + transfer
-    further = max(0.0, work.slices / slices - 1)
+    together = tile.stages - 1 if work.beside else 1  # come before the first barrier
+    further = max(0.0, work.slices / slices - together)
     # Until the barrier that waits for it, of so many tiles that follow each other.
     return further * max(0.0, load / (tile.stages - 1) - found * slices)
 
@@ -157,17 +158,18 @@ def _of_a_slice(tile: WarpTile, cost: ScoreCost, hidden: float, lines: float, re
 def _first_loads(tile: WarpTile, work: Work, resident: int, rates: Rates) -> tuple[float, int]:
     """Cycles that a block's first loads take DRAM, and how many blocks queue there with theirs.
 
-    Blocks that begin together wait together. All tiles that they ask for before their first barrier come at once: of
-    96, 132 and 264 blocks the first tile came 1950, 2650 and 4300 cycles behind its request with one tile ahead, and
-    3190, 4220 and 6400 with two; of eight blocks, whose ports bring one tile after the other, no later (H200,
-    decode_stamps.csv).
+    Blocks that begin together wait together, each for what the mean one asks for. All tiles that they ask for before
+    their first barrier come at once: of 96, 132 and 264 blocks the first tile came 1950, 2650 and 4300 cycles behind
+    its request with one tile ahead, and 3190, 4220 and 6400 with two; of eight blocks, whose ports bring one tile after
+    the other, no later (H200, decode_stamps.csv).
     """
     alone = _alone_bytes(tile, work)
     if not work.beside:
         return alone / rates.dram_bytes, resident - 1
-    ahead = max(1.0, min(tile.stages - 1, work.slices * tile.step_keys / tile.keys))
-    further = (ahead - 1) * BYTES * tile.keys * (tile.head_dim + tile.value_dim) / work.readers
-    return work.beside * max(alone / rates.dram_bytes, (alone + further) / rates.dram_share), 0
+    of_key = BYTES * (tile.head_dim + tile.value_dim) / work.readers
+    keys = min((tile.stages - 1) * tile.keys, work.mean * tile.step_keys)
+    at_once = alone + of_key * (keys - min(tile.keys, work.slices * tile.step_keys))
+    return work.beside * max(alone / rates.dram_bytes, at_once / rates.dram_share), 0
 
 
 def _alone_bytes(tile: WarpTile, work: Work) -> float:

@@ -74,7 +74,7 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     rounds, rest = divmod(count, held)
     begun = alone.work
     if tile.key_warps > 1 and count <= held:
-        begun = begun._replace(beside=max(1.0, count / units))
+        begun = begun._replace(beside=max(1.0, count / units), mean=every.total / count)
     full = (Stay(begun, tile.blocks, rounds),) if rounds else ()
     last = (Stay(begun, math.ceil(rest / units), 1.0),) if rest else ()
     all_of_it = every.total, empty, count, tiles, parts, held
