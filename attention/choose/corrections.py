@@ -8,21 +8,19 @@ On a GPU a prediction is off by what its terms leave out: what a call costs howe
 end unevenly. Problems of about the same queries, keys and heads share that. So those of a key are weighed by their
 distance, in octaves, and with them a word that needs no neighbour:
 
-    log efficiency = (sum of problems e^-distance log ratio + w log word) / (sum of problems e^-distance + w)
+    log efficiency = (sum of problems e^-2 distance log ratio + w log word) / (sum of problems e^-2 distance + w)
     distance^2     = sum of the squares of what lies between two places (choose.kinds), in octaves
 
-Of ours the word is the model's own, 1, with w = OWN_WORD: it is predicted by its schedule. Where its blocks may share
-keys, so that it has many configurations and few timings of each, the word is what all of them showed, weighed likewise,
-with w = ALL_OF_IT: a call as a whole is off, and a configuration beside the others less. Of torch's the word is the
-median of its head dim and number of queries, with w = PRIOR: little is known of its inside. Where its key was never
-timed, ours is not corrected, and torch's is corrected by that median alone.
+A prediction of ours is off as a call, and a configuration beside the others less: a set times few of them on a problem,
+and each other ones. So the mean of a problem's configurations is taken from each of them, and both are looked up: what
+all showed, with the model's own word, 1, and what one differs by, with none, w = OWN_WORD each. What was never timed
+goes by what all showed. Of torch's the word is the median of its head dim and number of queries, with w = PRIOR: little
+is known of its inside. Where its key was never timed, it is corrected by that median alone.
 
-Chosen on sets of use 12 to 15 of an H200, each asked with the other sets known: calls are within 3 % of the best on
-96.8 (sdpa) and 95.6 % (flash_attn_func) of them, and were on 94.5 and 94.3 by queries, keys and heads alone and
-OWN_WORD 1/2. Weights e^-2 distance and e^-3 distance do worse, OWN_WORD 1/10 as well. PRIOR was chosen on an H100:
-1/20 to 1/4 do as well, 1 worse. ALL_OF_IT was chosen on 126 calls of up to 16 queries (sets of use 28 to 30): the mean
-against the best is 0.991 by it and was 0.988 by the model's own word; 1/2 and 2 do a little worse, and of Hopper's
-forward, whose configurations were timed often, all do.
+Chosen on sets of use 22 to 33 of an H200, each asked with the other sets known, among our own configurations: 97.9 % of
+the picks are within 3 % of the best, and 97.2 were by each configuration's own ratios, e^-distance and w = 1/4; of up
+to 16 queries 95.6 and 94.0. w = 1/4 and weights e^-1.4 to e^-2.5 distance do nearly as well. PRIOR was chosen on an
+H100: 1/20 to 1/4 do as well, 1 worse.
 """
 
 import math
@@ -40,10 +38,9 @@ from attention.choose.sized import NONE_ALIKE, Alike, Near, Place, Places, Sized
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant
 
-OWN_WORD = 0.25  # problems at hand that a prediction of ours counts for itself
-ALL_OF_IT = 1.0  # those that all configurations of ours count for, where blocks may share keys
+OWN_WORD = 0.1  # problems at hand that a prediction of ours counts for itself
 PRIOR = 0.1  # problems at hand that the median of torch's kernel counts for
-KEY_SPLITS = "key_splits"  # the axis of a kernel whose blocks may share keys
+ALL = Config((("all", 0),))  # stands for the mean of a problem's configurations
 MOST_KEPT = 64
 
 
@@ -76,17 +73,14 @@ class Corrections:
     ) -> Iterator[Efficiency | None]:
         """The same of several configurations."""
         width, kind, here = variant.pads(problem.head_dim), kind_of(variant, problem), place_of(variant, problem)
-        by_schedule = _by_schedule(variant)
         alike = self._by_kind.get((variant.path, width, kind), NONE_ALIKE)
-        word, weight = 1.0, OWN_WORD
-        if alike.keys and by_schedule and KEY_SPLITS in dict(variant.space):
-            word, weight = self._of_all(alike, here), ALL_OF_IT
+        of_all = alike.row.get(ALL)
         for config in configs:
             row = alike.row.get(config)
-            if not by_schedule:
+            if not _by_schedule(variant):
                 yield self._of_kind(variant, config, problem, alike, row)
             else:
-                yield None if row is None else self._weighed(alike, row, here, word, weight)
+                yield None if of_all is None else self._of_ours(alike, of_all, row, here)
 
     def _of_kind(
         self, variant: Variant, config: Config, problem: AttentionProblem, alike: Alike, row: int | None
@@ -103,10 +97,12 @@ class Corrections:
             return self._weighed(alike, row, here, found.value, PRIOR)
         return found
 
-    def _of_all(self, alike: Alike, here: Place) -> float:
-        """What all configurations showed, and of each the model's own word."""
+    def _of_ours(self, alike: Alike, of_all: int, row: int | None, here: Place) -> Efficiency:
+        """What all configurations showed, and what one of them differs by."""
+        rows = (of_all,) if row is None else (of_all, row)
         near = self._near(here).of(alike)
-        return math.exp(sum(near.logs) / (sum(near.together) + OWN_WORD * len(alike.keys)))
+        off = sum(near.logs[each] / (near.together[each] + OWN_WORD) for each in rows)
+        return Efficiency(_figure(math.exp(off)), 0 if row is None else alike.keys[row].seen, near=row is not None)
 
     def _weighed(self, alike: Alike, row: int, here: Place, word: float, weight: float) -> Efficiency:
         """The mean of the logarithms of problems, and of a word beside them."""
@@ -156,14 +152,21 @@ def corrections(observations: Iterable[Observation]) -> Corrections:
     exact: dict[Exact, dict[Place, list[Observation]]] = {}
     widths: dict[Width, list[Observation]] = {}
     classes: dict[str, list[Observation]] = {}
-    for each in _once(observations):
-        variant, problem = each.variant, each.problem
-        width, kind = variant.pads(problem.head_dim), kind_of(variant, problem)
-        sizes = exact.setdefault((variant.path, each.config, width, kind), {})
-        sizes.setdefault(place_of(variant, problem), []).append(each)
-        if not _by_schedule(variant):
-            widths.setdefault((_crowd(variant, kind), each.config, width), []).append(each)
-        classes.setdefault(class_of(variant, problem), []).append(each)
+    observed = tuple(_once(observations))
+    for each in observed:
+        if not _by_schedule(each.variant):
+            kind = kind_of(each.variant, each.problem)
+            width = each.variant.pads(each.problem.head_dim)
+            widths.setdefault((_crowd(each.variant, kind), each.config, width), []).append(each)
+        classes.setdefault(class_of(each.variant, each.problem), []).append(each)
+    for each in _apart(observed):
+        key = (
+            each.variant.path,
+            each.config,
+            each.variant.pads(each.problem.head_dim),
+            kind_of(each.variant, each.problem),
+        )
+        exact.setdefault(key, {}).setdefault(place_of(each.variant, each.problem), []).append(each)
     places = tuple(sorted({place for sizes in exact.values() for place in sizes}))
     number = {place: at for at, place in enumerate(places)}
     return Corrections(
@@ -172,6 +175,20 @@ def corrections(observations: Iterable[Observation]) -> Corrections:
         {key: _median(found) for key, found in classes.items()},
         places,
     )
+
+
+def _apart(observations: Iterable[Observation]) -> Iterator[Observation]:
+    """Of ours what a problem's configurations differ by from their mean, and that mean under ALL."""
+    together: dict[tuple[str, AttentionProblem], list[Observation]] = {}
+    for each in observations:
+        if _by_schedule(each.variant):
+            together.setdefault((each.variant.path, each.problem), []).append(each)
+        else:
+            yield each
+    for found in together.values():
+        mean = math.exp(math.fsum(math.log(each.predicted_over_measured) for each in found) / len(found))
+        yield replace(found[0], config=ALL, predicted_over_measured=mean)
+        yield from (replace(each, predicted_over_measured=each.predicted_over_measured / mean) for each in found)
 
 
 def _once(observations: Iterable[Observation]) -> Iterator[Observation]:

@@ -14,8 +14,11 @@ from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.one_clock import IN_STEP, dram_of, start_of
 from attention.choose.prediction import SECONDS
 from attention.choose.rates import DRAM_LATENCY, L2_LATENCY, Machine, machine_of
+from attention.choose.scores import cost_of
 from attention.choose.shares import rows_of_all, rows_read
+from attention.choose.warpgroups.predicted import rates_of
 from attention.choose.warpgroups.step import TENSOR as WGMMA
+from attention.choose.warpgroups.step import steps_of
 from attention.choose.warps.gathered import trips_of_part
 from attention.choose.warps.predicted import can as can_by_warps
 from attention.choose.warps.waits import instructions_of
@@ -45,8 +48,10 @@ def floors(
     found = []
     for config in configs:
         tile, alone = variant.residents(problem, config), 0.0
+        steps = 0.0
         if isinstance(tile, WarpgroupTile) and wgmma:
             flops_per_clk, (rows, keys) = wgmma, _of_warpgroups(tile, problem, units, lengths)
+            steps = _steps(machine, tile, problem, keys) / machine.clock_hz
         elif isinstance(tile, WarpTile) and mma_sync:
             flops_per_clk, (rows, keys) = mma_sync, _of_warps(tile, problem, units, lengths)
             alone = _between(machine, tile, problem, units, lengths) / machine.clock_hz
@@ -54,7 +59,7 @@ def floors(
             found.append(0.0)
             continue
         flops = PRODUCT * rows * keys * (tile.head_dim + tile.value_dim)
-        found.append(start + alone + max(memory, flops / flops_per_clk / machine.clock_hz))
+        found.append(start + alone + max(memory, steps, flops / flops_per_clk / machine.clock_hz))
     return found
 
 
@@ -65,6 +70,14 @@ def _of_warpgroups(tile: WarpgroupTile, problem: AttentionProblem, units: int, l
     longest, of_all = _keys(problem, queries * tile.group, tile.group, lengths)
     # Parts are dealt one by one, and the SM that ends last may have short ones (longest_first).
     return rows, max(longest if tile.key_splits == 1 else 0.0, of_all / units)
+
+
+def _steps(machine: Machine, tile: WarpgroupTile, problem: AttentionProblem, keys: float) -> float:
+    """Cycles of so many keys in steps of all warpgroups, below a diagonal without those that some are spared."""
+    whole = keys - GROUP_ROWS * tile.warpgroups if problem.edges.right is not None else keys
+    if whole <= 0 or tile.group > 1:
+        return 0.0
+    return whole / tile.keys * steps_of(tile, cost_of(problem), rates_of(machine)).keys.cycles
 
 
 def _of_warps(tile: WarpTile, problem: AttentionProblem, units: int, lengths: Lengths) -> tuple[float, float]:

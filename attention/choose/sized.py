@@ -11,6 +11,7 @@ import numpy as np
 from attention.choose.prediction import Efficiency
 
 STEPS = 2  # of sizes in an octave: coarser ones pick worse, finer ones no better
+NEARNESS = 2.0  # by what power of e a problem weighs less that lies an octave further
 Place = tuple[int, ...]  # coordinates in half octaves: choose.kinds
 Places = np.ndarray[Any, np.dtype[np.int64]]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -112,4 +113,4 @@ class Near:
 @lru_cache(maxsize=4096)
 def _weight(square: int) -> float:
     """What a problem weighs by the square of its distance, of which there are few: sizes are whole steps."""
-    return math.exp(-math.sqrt(square) / STEPS)
+    return math.exp(-NEARNESS * math.sqrt(square) / STEPS)

@@ -55,16 +55,25 @@ def test_ours_keeps_the_models_word_and_torchs_is_taken_at_its_timings() -> None
     assert abs(ours.value - 0.5 ** (1 / (1 + OWN_WORD))) < 1e-5 and torchs.value == 0.5
 
 
-def test_a_configuration_of_a_kernel_whose_blocks_may_share_keys_leans_on_what_all_of_its_showed() -> None:
-    here, decode = problem(1, 4096), by_path("sm80/forward/split_keys")
-    often, once = (Config((("key_splits", each),)) for each in (8, 16))
-    seen = [Observation(decode, often, problem(1, keys), 0.8) for keys in (1024, 4096, 16384)]
-    seen.append(Observation(decode, once, here, 1.0))
+def test_a_configuration_is_told_by_what_it_differs_from_the_others_of_the_same_problem() -> None:
+    """One that was timed where all were slow is no slower than the others for that."""
+    decode = by_path("sm80/forward/split_keys")
+    fast, slow, other = (Config((("key_splits", each),)) for each in (8, 16, 4))
+    seen = [Observation(decode, fast, problem(1, 1024), 0.9), Observation(decode, slow, problem(1, 1024), 0.8)]
+    seen += [Observation(decode, slow, problem(1, 65536), 0.6), Observation(decode, other, problem(1, 65536), 0.6)]
     found = corrections(seen)
-    of_one, of_other = (found.nearest(decode, each, here) for each in (often, once))
-    assert of_one is not None and of_other is not None
-    assert 0.8 < of_one.value < of_other.value < 1.0
-    assert found.nearest(decode, Config((("key_splits", 2),)), here) is None
+    of_fast, of_slow, of_other = (found.nearest(decode, each, problem(1, 1024)) for each in (fast, slow, other))
+    assert of_fast is not None and of_slow is not None and of_other is not None
+    assert of_slow.value < of_other.value < of_fast.value
+
+
+def test_what_was_never_timed_goes_by_what_all_others_showed() -> None:
+    decode, here = by_path("sm80/forward/split_keys"), problem(1, 4096)
+    found = corrections([Observation(decode, Config((("key_splits", 8),)), here, 0.5)])
+    timed, untimed = (found.nearest(decode, Config((("key_splits", each),)), here) for each in (8, 2))
+    assert timed is not None and untimed is not None
+    assert untimed.value == timed.value and (untimed.near, untimed.timings) == (False, 0)
+    assert found.nearest(decode, Config((("key_splits", 2),)), problem(1, 4096, head_dim=64)) is None
 
 
 def test_a_head_dim_of_torchs_that_was_never_timed_goes_by_the_median_of_all() -> None:

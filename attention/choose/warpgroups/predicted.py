@@ -61,7 +61,7 @@ def predicted(
 ) -> Prediction:
     """A call, launch and all. Raises Unpredicted where the profile lacks a constant."""
     machine = machine_of(profile)
-    rates = _rates(machine)
+    rates = rates_of(machine)
     units = profile.sm_count
     queries, keys = GROUP_ROWS // tile.group, tile.keys
     tile_rows = tile.warpgroups * queries
@@ -198,7 +198,8 @@ def _ends(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, busy
 
 
 @lru_cache(maxsize=KEPT_MACHINES)
-def _rates(machine: Machine) -> Rates:
+def rates_of(machine: Machine) -> Rates:
+    """Those of one SM that its warpgroups share."""
     per_clock = machine.profile.sm_count * machine.needed_clock_hz
     return Rates(
         tensor_flops=machine.value(TENSOR),
