@@ -24,9 +24,10 @@ def by_number(each: SetB) -> str:
 
 
 @pytest.mark.parametrize("chooser", [MEASURED, "FlashAttention-4's tiles", "one tile each", *OTHERS])
-def test_the_first_page_says_what_the_last_verdict_gave(chooser: str) -> None:
-    line = given(LAST.verdict)[chooser]
-    assert f"| {line[2]} % | {line[3]} % |" in TOLD
+def test_the_first_page_says_what_the_last_two_verdicts_gave(chooser: str) -> None:
+    """Beside the one before."""
+    before, line = (given(each.verdict)[chooser] for each in SETS[-2:])
+    assert f"| {before[2]} % | {before[3]} % | {line[2]} % | {line[3]} % |" in TOLD
 
 
 def test_it_says_what_the_verdicts_before_gave() -> None:
