@@ -198,8 +198,8 @@ def test_the_model_is_judged_by_two_campaigns(gpu: Scripted, capsys: pytest.Capt
     every, *each = json.loads(out)
     assert code == 1 and every["problems"] == 3 and every["floor"]["mean"] == 0 and every["faults"]
     split = ["sm80/forward/split_keys", "sm90a/forward/split_keys"]
-    assert [one["variant"] for one in each] == [AMPERE, *split, HOPPER]
-    assert {one["variant"]: one["problems"] for one in each}[HOPPER] == 3
+    assert [one["kernels"] for one in each] == ["sm80", "sm90a", AMPERE, *split, HOPPER]
+    assert {one["kernels"]: one["problems"] for one in each}[HOPPER] == 3
     assert "measured constants" in called(capsys, cli.main, "regret", GPU, "--brief")[1]
 
 
