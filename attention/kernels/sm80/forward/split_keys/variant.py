@@ -168,7 +168,7 @@ def _why_not(problem: AttentionProblem, warps: int, tile_keys: int, key_stages: 
     widest = max(shape.head_dim, shape.value_dim)
     shared = shape.key_warps > 1 and widest <= 128  # a warp holds no more scores of a tile of twice the keys
     # Of 65 to 96 numbers three stages of 128 keys leave an SM one block for three: 64 keys came within 3 % of the best
-    # of 84 problems of the sets b and of use, and these of 15.
+    # on 83 of 84 problems of the sets b and of use, and these on 15.
     lone = shared and 64 < widest <= 96
     # Threads have as many addresses.
     twice = (shared and not lone) or widest <= 64 or (widest <= 128 and shape.warps > WARPS[0])
