@@ -2,6 +2,7 @@
 
 step           parts of a tile of keys, of a tile of rows, and of a tile whose keys are partly hidden
 handed         what lies between a tile of rows and the next: who asks for it, and when it comes
+ring           how often a ring's place can be filled anew
 masks          what a mask costs a step, and a tile of rows; laid_out, where it is laid out anew before
 again          what a tile takes that no guess serves
 code           lines of code that come first, again, or from far off
