@@ -31,7 +31,7 @@ from microbench.results.profile import Profile
 
 FILE = Path(__file__).with_suffix(".csv")
 SHARED_SINCE, LEADING_SINCE = 25, 36  # numbers of sets
-LOSSES = "all", "sm80", "sm90a"
+KERNELS = {"all": "", "sm80": "sm80", "sm90a": "sm90a", "software_pipelined": "sm80/forward/software_pipelined"}
 MEASURED = "measured constants"
 OTHERS = "published and data sheet", "published of a100", "measured on h100-sxm-80gb"
 LINE = re.compile(r"all kernels: (.+): ([\d.]+)% / ([\d.]+)%(?: \(([-+][\d.]+)% to ([-+][\d.]+)%\))?")
@@ -39,7 +39,7 @@ LINE = re.compile(r"all kernels: (.+): ([\d.]+)% / ([\d.]+)%(?: \(([-+][\d.]+)% 
 
 @dataclass(frozen=True)
 class SetB:
-    """Percents are of the best configuration; those of an architecture are empty where none leaves a choice.
+    """Percents are of the best configuration; those of an architecture or a kernel are empty where none has a choice.
 
     `of_this_gpu`, `of_a100` and `of_h100` say whether the verdict told measured constants 'apart' from published ones
     of this GPU, those of an A100, and what was measured on an H100, or found them 'alike'; empty where it did not ask.
@@ -53,6 +53,7 @@ class SetB:
     all: str
     sm80: str
     sm90a: str
+    software_pipelined: str
     of_this_gpu: str
     of_a100: str
     of_h100: str
@@ -67,13 +68,15 @@ class SetB:
         timed = (rows.read(self.gpu, "b", number) for number in self.verdict.campaigns)
         return judged(*(tuple(row for row in each if self._is_same(row.problem)) for each in timed))
 
-    def loses(self, kernels: str, problems: tuple[Judged, ...]) -> str:
-        """Mean and worst regret of today's model among these kernels, as percents."""
-        of = choices(problems, "" if kernels == "all" else kernels)
-        if not of:
-            return ""
-        found = regrets(of, choosers.by_constants(Profile.load(self.gpu)))
-        return f"{100 * found.mean:.2f} / {100 * found.worst:.1f}"
+    def loses(self) -> dict[str, str]:
+        """Mean and worst regret of today's model by KERNELS, as percents."""
+        problems, by_constants = self.problems(), choosers.by_constants(Profile.load(self.gpu))
+        told = {}
+        for name, kernels in KERNELS.items():
+            of = choices(problems, kernels)
+            found = regrets(of, by_constants) if of else None
+            told[name] = f"{100 * found.mean:.2f} / {100 * found.worst:.1f}" if found else ""
+        return told
 
     def _is_same(self, problem: AttentionProblem) -> bool:
         late = lead_defines(problem) and problem.heads_kv % 2 == 0
@@ -110,17 +113,14 @@ def _new(known: tuple[SetB, ...]) -> Iterator[SetB]:
         if not any(verdict.freeze.startswith(each.freeze) for each in known):
             number += 1
             measured, apart = given(verdict)[MEASURED], (told(verdict, name) for name in OTHERS)
-            yield SetB(number, verdict.freeze[:12], gpu, float(measured[2]), float(measured[3]), "", "", "", *apart)
-
-
-def _today(each: SetB) -> SetB:
-    problems = each.problems()
-    return dataclasses.replace(each, **{name: each.loses(name, problems) for name in LOSSES})
+            yield SetB(
+                number, verdict.freeze[:12], gpu, float(measured[2]), float(measured[3]), *[""] * len(KERNELS), *apart
+            )
 
 
 if __name__ == "__main__":
     known = every()
-    written = [_today(each) for each in (*known, *_new(known))]
+    written = [dataclasses.replace(each, **each.loses()) for each in (*known, *_new(known))]
     with FILE.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([field.name for field in dataclasses.fields(SetB)])
