@@ -89,9 +89,9 @@ def table(
     kernels: str = "",
     each_constant: bool = True,
 ) -> Table:
-    """Every chooser on `problems`, of all kernels or of one; `typed` is set A, from which one tile each is taken.
+    """Every chooser on `problems`, of all kernels, an architecture's or one.
 
-    Timings of other problems are those of both sets.
+    `typed` is set A, from which one tile each is taken. Timings of other problems are those of both sets.
     """
     mine, a = choices(problems, kernels), choices(typed, kernels)
     measured = regrets(mine, choosers.by_constants(profile), MEASURED)

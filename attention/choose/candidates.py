@@ -21,10 +21,10 @@ from attention.variant import Config, Owner, Variant, shipped
 from microbench.machine.arch import Arch
 from microbench.results.profile import Profile
 
+KEY_SPLITS = "key_splits"  # the axis of a kernel whose blocks may share keys
 # Predictions this close are equal: a profile measured again moves by less than this, and must not move the pick. Of
 # 0.5, 1, 2 and 3 % one loses least on the sets of use 22 to 30 (H200): 94.7 % of 1,797 calls are within 3 % of the
 # best, by two 94.5.
-KEY_SPLITS = "key_splits"  # the axis of a kernel whose blocks may share keys
 TIE_BAND = 0.01
 # Torch's seconds are off by 6 to 10 % in the mean, as little is known of its inside, and ours by 5 % (corrections.py).
 # A wrong pick of torch's costs up to half of a short call, and the host three times ours. Of the 800 problems of use 4

@@ -73,11 +73,11 @@ class Corrections:
     ) -> Iterator[Efficiency | None]:
         """The same of several configurations."""
         width, kind, here = variant.pads(problem.head_dim), kind_of(variant, problem), place_of(variant, problem)
-        alike = self._by_kind.get((variant.path, width, kind), NONE_ALIKE)
+        alike, by_schedule = self._by_kind.get((variant.path, width, kind), NONE_ALIKE), _by_schedule(variant)
         of_all = alike.row.get(ALL)
         for config in configs:
             row = alike.row.get(config)
-            if not _by_schedule(variant):
+            if not by_schedule:
                 yield self._of_kind(variant, config, problem, alike, row)
             else:
                 yield None if of_all is None else self._of_ours(alike, of_all, row, here)
@@ -154,19 +154,14 @@ def corrections(observations: Iterable[Observation]) -> Corrections:
     classes: dict[str, list[Observation]] = {}
     observed = tuple(_once(observations))
     for each in observed:
-        if not _by_schedule(each.variant):
-            kind = kind_of(each.variant, each.problem)
-            width = each.variant.pads(each.problem.head_dim)
-            widths.setdefault((_crowd(each.variant, kind), each.config, width), []).append(each)
         classes.setdefault(class_of(each.variant, each.problem), []).append(each)
     for each in _apart(observed):
-        key = (
-            each.variant.path,
-            each.config,
-            each.variant.pads(each.problem.head_dim),
-            kind_of(each.variant, each.problem),
-        )
-        exact.setdefault(key, {}).setdefault(place_of(each.variant, each.problem), []).append(each)
+        variant, problem = each.variant, each.problem
+        width, kind = variant.pads(problem.head_dim), kind_of(variant, problem)
+        sizes = exact.setdefault((variant.path, each.config, width, kind), {})
+        sizes.setdefault(place_of(variant, problem), []).append(each)
+        if not _by_schedule(variant):
+            widths.setdefault((_crowd(variant, kind), each.config, width), []).append(each)
     places = tuple(sorted({place for sizes in exact.values() for place in sizes}))
     number = {place: at for at, place in enumerate(places)}
     return Corrections(

@@ -93,15 +93,15 @@ def _by_sections(problem: AttentionProblem, runs: list[Run]) -> Iterator[NDArray
             yield np.repeat(of_head, min(section, heads - at))
         return
     ends = np.cumsum([run.many * heads for run in runs])
-    pairs = int(ends[-1])
+    pairs, longest_first = int(ends[-1]), [run.keys[::-1] for run in runs]
     for at in reversed(range(0, pairs, section)):
         number = np.searchsorted(ends, np.arange(at, min(at + section, pairs)), side="right").tolist()
-        yield _side_by_side([runs[each].keys[::-1] for each in number])
+        yield _side_by_side([longest_first[each] for each in number])
 
 
 def _side_by_side(pairs: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Last tiles first, those of one number together; a short sequence has none of the first numbers."""
-    if all(keys is pairs[0] or keys.base is pairs[0].base for keys in pairs):
+    if all(keys is pairs[0] for keys in pairs):
         return np.repeat(pairs[0], len(pairs))
     most = max(map(len, pairs))
     table = np.zeros((most, len(pairs)), np.int64)

@@ -73,10 +73,10 @@ def stored(tile: WarpgroupTile) -> float:
 
 def _asks(dim: int, panel: int) -> float:
     """Cycles of the producing thread for a tile whose rows are cut into panels, a box each."""
-    boxes = boxes_of(dim, panel)
-    return of("beside_consumers") * (of("room_instructions") + of("box_instructions") * boxes)
+    return of("beside_consumers") * asks_alone(dim, panel)
 
 
-def boxes_of(dim: int, panel: int) -> int:
-    """Of a tile of rows, a panel each."""
-    return -(-dim // (panel or LINE // BYTES))
+def asks_alone(dim: int, panel: int) -> float:
+    """The same of a thread that takes no turns with consumers."""
+    boxes = -(-dim // (panel or LINE // BYTES))
+    return of("room_instructions") + of("box_instructions") * boxes

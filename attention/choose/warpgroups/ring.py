@@ -7,7 +7,7 @@ head dim 96, whose rows are three boxes, took 6 % longer with tiles of 64 keys t
 
 from attention.choose.coefficients.table import BYTES, of
 from attention.choose.rates import DRAM_LATENCY
-from attention.choose.warpgroups.handed import boxes_of
+from attention.choose.warpgroups.handed import asks_alone
 from attention.choose.warpgroups.parts import Part, Rates
 from attention.choose.warpgroups.step import product_of
 from attention.tile import WarpgroupTile
@@ -15,8 +15,7 @@ from attention.tile import WarpgroupTile
 
 def late_of_ring(tile: WarpgroupTile, step: float, readers: int, rates: Rates) -> Part:
     """Cycles that a tile of keys comes later than a `step` before would let it be read, which so many blocks read."""
-    boxes = boxes_of(tile.head_dim, tile.key_panel) + boxes_of(tile.value_dim, tile.value_panel)
-    asks = 2 * of("room_instructions") + boxes * of("box_instructions")
+    asks = asks_alone(tile.head_dim, tile.key_panel) + asks_alone(tile.value_dim, tile.value_panel)
     trip = rates.l2_latency + (rates.dram_latency - rates.l2_latency) / readers
     comes = of("box_trips") * trip + BYTES * tile.keys * tile.head_dim / rates.l2_bytes
     turn = tile.warpgroups * product_of(tile, tile.head_dim, 0, rates) + asks + comes
