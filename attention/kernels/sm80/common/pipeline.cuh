@@ -6,6 +6,7 @@
 #pragma once
 #include "load.cuh"
 #include "rows.cuh"
+#include "unrolled.cuh"
 
 struct Pipeline : Rows {
   const Loader<KeyRow> loader;
@@ -33,13 +34,12 @@ struct Pipeline : Rows {
       for (int i = 0; i < AHEAD; ++i) fetch(i, k, v, k_next);
     if (!kQInRegisters) load_q(0, 0);
     clear_scores();
-#pragma unroll
-    for (int i = 0; i < kKFragments; ++i) {
+    unrolled<kKFragments>([&](int i) {
       if (!kQInRegisters && i % kBlocks == 0 && i / kBlocks + 1 < kDepth)
         load_q(i / kBlocks + 1, (i / kBlocks + 1) % 2);
       fetch(i + AHEAD, k, v, k_next);
       multiply_k(i);
-    }
+    });
     if constexpr (kChanged) adjust<false>(work, key);
     if (FENCE) __syncwarp();
 #pragma unroll
