@@ -112,10 +112,10 @@ def _of_other_rows(problem: AttentionProblem, shape: Shape) -> str | None:
 def _of_own_rows(problem: AttentionProblem, shape: Shape, asked: int) -> int:
     """Blocks that registers of an SM hold: as many as are asked for, and more where ptxas needs fewer registers.
 
-    To head dim 96 it takes 128 to 168 of a thread without a mask, so that three blocks of four warps have room (NVRTC
-    13.0): by two 478 causal rows of head dim 96 came 13 % too slow.
+    To head dim 96 it takes 128 to 168 of a thread, and to 80 with a mask, so that three blocks of four warps have room
+    (NVRTC 13.0): by two 478 causal rows of head dim 96 came 13 % too slow.
     """
-    narrow = max(shape.head_dim, shape.value_dim) <= 96 and problem.mask == "none"
+    narrow = max(shape.head_dim, shape.value_dim) <= (96 if problem.mask == "none" else 80)
     return max(asked, 3 * WARPS[0] // shape.warps) if narrow else asked
 
 
