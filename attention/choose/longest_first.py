@@ -34,8 +34,12 @@ class Busiest(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def unevenness(problem: AttentionProblem, tile_rows: int, units: int, lengths: Lengths = UNKNOWN) -> Busiest | None:
+def unevenness(
+    problem: AttentionProblem, tile_rows: int, units: int, lengths: Lengths = UNKNOWN, group: int = 1
+) -> Busiest | None:
     """The unit that ends last: each round gives a unit one tile, the first of them to whom has least.
+
+    Heads of a `group` share tiles of rows.
 
     Of many causal ones the last are dealt, and those before them are even. None of other bands where there are many,
     of causal ones that use a part of their slots, and where there is no more than a tile for every unit.
@@ -44,16 +48,17 @@ def unevenness(problem: AttentionProblem, tile_rows: int, units: int, lengths: L
     if causal and lengths and not problem.varlen:
         return None
     each = sequences(problem, lengths)
-    count = sum(many * -(-alone.seq_q // tile_rows) for many, alone in each) * problem.heads_q
+    heads = problem.heads_q // group
+    count = sum(many * -(-alone.seq_q * group // tile_rows) for many, alone in each) * heads
     few = count <= MOST_ROUNDS * units
     if count <= units or not (few or causal):
         return None
-    runs = [Run(many, keys) for many, alone in each if (keys := _keys_of_tiles(alone, tile_rows)).size]
-    sections = _by_sections(problem, runs) if causal else _by_heads(problem, runs)
+    runs = [Run(many, keys) for many, alone in each if (keys := _keys_of_tiles(alone, tile_rows, group)).size]
+    sections = _by_sections(problem, heads, runs) if causal else _by_heads(problem, heads, runs)
     of_last, sizes = (MOST_ROUNDS if few else LAST_ROUNDS) * units, np.zeros(0, np.int64)
     while len(sizes) < min(of_last, count) and (section := next(sections, None)) is not None:
         sizes = np.concatenate((section, sizes))
-    total = sum(run.many * int(run.keys.sum()) for run in runs) * problem.heads_q
+    total = sum(run.many * int(run.keys.sum()) for run in runs) * heads
     dealt = sizes if few else sizes[-of_last:]
     found = _busiest(dealt, units)
     if found is None or few:
@@ -68,25 +73,25 @@ class Run(NamedTuple):
     keys: NDArray[np.int64]
 
 
-def _by_heads(problem: AttentionProblem, runs: list[Run]) -> Iterator[NDArray[np.int64]]:
+def _by_heads(problem: AttentionProblem, heads: int, runs: list[Run]) -> Iterator[NDArray[np.int64]]:
     """All tiles, as heads follow one another: of a sequence, or where tiles are dealt by lengths of all sequences.
 
     An H200's 132 SMs got 276 tiles of 128 rows, 240 of them of two packed sequences of 3700 and 3906 keys, in two
     rounds of these, 6 % more than the mean; of 164 such tiles of 192 rows, 53 % more. Where a sequence of 3072 came
     behind 1408, 64 and 640 its last tiles began late, and 164 tiles took 60 % more than the mean.
     """
-    heads, together = (problem.heads_q, 1) if by_lengths(problem) else (1, problem.heads_q)
-    yield np.tile(np.concatenate([np.tile(run.keys, run.many * together) for run in runs]), heads)
+    times, together = (heads, 1) if by_lengths(problem) else (1, heads)
+    yield np.tile(np.concatenate([np.tile(run.keys, run.many * together) for run in runs]), times)
 
 
-def _by_sections(problem: AttentionProblem, runs: list[Run]) -> Iterator[NDArray[np.int64]]:
+def _by_sections(problem: AttentionProblem, heads: int, runs: list[Run]) -> Iterator[NDArray[np.int64]]:
     """Tiles of sections of heads, longest first in each, from the last section on (common/work.cuh).
 
     The last section's longest begin late. An H200 took 50 us for 512 tiles of 489 tokens in four sections, and the mean
     and half of a short one are 34 (b-71). Where tiles are dealt by lengths the last sequence comes first in a section:
     228 tiles of a long first one came behind 1024 short ones, and the last round of them was not full (b-77).
     """
-    heads, section = problem.heads_q, section_of(problem)
+    section = section_of(problem)
     if by_lengths(problem):
         of_head = np.concatenate([np.tile(run.keys[::-1], run.many) for run in reversed(runs)])
         for at in reversed(range(0, heads, section)):
@@ -110,17 +115,19 @@ def _side_by_side(pairs: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return table[table > 0]
 
 
-def _keys_of_tiles(problem: AttentionProblem, tile_rows: int) -> NDArray[np.int64]:
+def _keys_of_tiles(problem: AttentionProblem, tile_rows: int, group: int) -> NDArray[np.int64]:
     """How many keys each tile of a head's rows sees."""
-    begin, end = _band_of_tiles(problem, tile_rows)
+    begin, end = _band_of_tiles(problem, tile_rows, group)
     return end - begin
 
 
-def _band_of_tiles(problem: AttentionProblem, tile_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _band_of_tiles(
+    problem: AttentionProblem, tile_rows: int, group: int = 1
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The first key that each tile of a head's rows sees, and the one behind its last."""
     queries, keys = problem.seq_q, problem.seq_kv
-    first = np.arange(0, queries, tile_rows)
-    return problem.band(queries, keys).keys(first, first + tile_rows - 1, keys)
+    first = np.arange(0, queries * group, tile_rows)
+    return problem.band(queries, keys).keys(first // group, (first + tile_rows - 1) // group, keys)
 
 
 def _busiest(sizes: NDArray[np.int64], units: int) -> Busiest | None:

@@ -1,6 +1,6 @@
 """Coefficients of keys that blocks share: to leave parts, and to bring them together.
 
-The first seven are of kernels of warps, whose last block adds a tile's parts up, the others of warpgroups, where each
+The first eight are of kernels of warps, whose last block adds a tile's parts up, the others of warpgroups, where each
 block has a share of all rows.
 """
 
@@ -9,6 +9,12 @@ from attention.choose.coefficients.coefficient import Coefficient
 PARTS = {
     "arrival_trips": Coefficient(
         1.0, "count", "to L2 before a block counts itself: what it leaves, which the count releases (parts.cuh)"
+    ),
+    "part_sectors": Coefficient(
+        1.25,
+        "count",
+        "that are stored for each that is full: every other row of a part begins inside of one, and 64 bytes of it "
+        "are three for two (parts.cuh); 681 thousand of 541 thousand (lts__t_sectors_op_write, Nsight Compute)",
     ),
     "arrival_instructions": Coefficient(
         120.0, "count", "cycles of a lone warp from what it leaves to its count, by the stall counts of its SASS"

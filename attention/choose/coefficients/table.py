@@ -20,6 +20,7 @@ LINE = 128  # bytes of a line of L2, and of the widest panel that TMA swizzles
 SECTOR = 32  # of which four are a line
 GRANULE = 64  # that DRAM gives at once (dram__bytes_read of rows that end inside of one, Nsight Compute on an H100)
 SLOT = 64  # that a slice of L2 gives in a clock
+STORED = 32  # that an SM gives the L2 in one (of the peak of l1tex__m_l1tex2xbar_write_bytes 709 GB/s are 12.2 %, H200)
 FRAGMENT = 16  # rows, and numbers along a row, of what ldmatrix.x4 fetches, and M and K of mma.sync m16n8k16
 FRAGMENT_TURNS = 4  # of the banks, 128 bytes each, that ldmatrix.x4 takes
 SCHEDULERS = 4  # of an SM, each with its own tensor core, MUFU, FP32 lanes and ALU
@@ -210,6 +211,13 @@ TABLE = {
         "waves too (decode_stamps.csv), and SASS 516, where heads, parts and groups are powers of two; 243 come behind "
         "all keys until rows are left. Of 1100, 1300 and 1500 the one with the least regret of up to 32 queries "
         "on sets b and of use",
+    ),
+    "block_turn_trips": Coefficient(
+        4.0,
+        "rule",
+        "to L2 from a block's end to the next one's begin in its place, where warps have rows of their own and blocks "
+        "may share keys: later ones took 800 to 2800 cycles more than was counted, and the first 400 to 1800 less. Of "
+        "none, two, four and six the one with the least regret of such kernels on sets b and of use",
     ),
     "empty_block_instructions": Coefficient(
         260.0, "count", "likewise of a block for which no keys are left: 210 to 261 (36 to 40 instructions)"

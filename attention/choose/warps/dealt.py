@@ -63,12 +63,13 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     rows = (problem.head_dim, tile.key_span_bytes), (problem.head_dim_v, tile.value_span_bytes)
     from_sector = leads(problem)
     touched = sum(lines_of(dim, span, from_sector) for dim, span in rows)
-    lines = touched + _sent_again(rows, tile.key_warps > 1, from_sector)
+    loaded = _loaded(problem, tile, whole.total * tile.step_keys, lengths)
+    lines = loaded * (touched + _sent_again(rows, tile.key_warps > 1, from_sector))
     # Rows of one head follow one another, and the next one fills what one leaves of a line.
     parted = touched - BYTES * (problem.head_dim + problem.head_dim_v) / LINE if problem.heads_kv > 1 else 0.0
 
     def work(slices: float) -> Work:
-        return Work(slices, min(slices, _hidden(problem, tile, slices)), of_keys, lines, parted, cold)
+        return Work(slices, min(slices, _hidden(problem, tile, slices)), of_keys, lines, parted, cold, loaded=loaded)
 
     alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
     rounds, rest = divmod(count, held)
@@ -86,15 +87,26 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
         return Dealt((alone,), alone, *all_of_it, unlike=unlike)
     mean = every.total / count
     in_order = problem.varlen or lengths or not tile.pipelined
-    uneven = None if in_order else unevenness(problem, tile.rows, held)
+    uneven = None if in_order else unevenness(problem, tile.rows, held, group=tile.group)
     if uneven is not None:
-        return Dealt((Stay(work(mean), tile.blocks, uneven.over_mean * count / held),), alone, *all_of_it)
+        busiest = work(max(1.0, uneven.over_mean * mean * count / held / uneven.tiles))
+        return Dealt((Stay(busiest, tile.blocks, uneven.tiles),), alone, *all_of_it)
     last_one = every.longest if in_order else max(1.0, every.shortest)
     if not lengths and mean * count / held + last_one / 2 > every.longest * -(-count // held):
         return equal  # no worse than of blocks that all see as much as the longest
     even = Stay(work(mean), tile.blocks, count / held)
     missing = Stay(work(last_one), 1, 1 / 2)
     return Dealt((even, missing), alone, *all_of_it, unlike=unlike)
+
+
+def _loaded(problem: AttentionProblem, tile: WarpTile, seen: float, lengths: Lengths) -> float:
+    """Keys that blocks load for each of so many that they take: tiles are whole, and slices at an edge are left out.
+
+    Where 4 heads share 64 causal rows of 256 tokens, 2.5 tiles of 64 keys for 4.5 slices of 32.
+    """
+    if tile.step_keys == tile.keys or not seen or problem.band(*problem.mean_lengths).open:
+        return 1.0
+    return max(1.0, _rows(problem, tile.rows, tile.keys, tile.group, lengths).total * tile.keys / seen)
 
 
 @cache

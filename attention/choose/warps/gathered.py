@@ -20,6 +20,7 @@ from attention.choose.coefficients.table import (
     SLOT,
     SOME_SPANS,
     STATE_FLOATS,
+    STORED,
     of,
 )
 from attention.choose.rates import DRAM, DRAM_LATENCY, L2, L2_LATENCY
@@ -32,13 +33,15 @@ def bytes_of(tile: WarpTile, rows: int) -> int:
     return FLOAT_BYTES * (tile.value_dim + STATE_FLOATS) * rows
 
 
-def left(tile: WarpTile, rows: int, beyond: float, rates: Rates) -> tuple[Part, ...]:
+def left(tile: WarpTile, rows: int, beyond: float, resident: int, rates: Rates) -> tuple[Part, ...]:
     """Of each block, which stays for it: what it leaves, a share of it `beyond` the L2, and that it is counted.
 
-    A second kernel counts nobody: it begins when all have ended.
+    All `resident` ones leave theirs together, through the SM's one port. A second kernel counts nobody: it begins when
+    all have ended.
     """
+    stored = (of("part_sectors") if tile.kernels == 1 else 1.0) * bytes_of(tile, rows) * resident
     parts = (
-        Part("parts to L2", bytes_of(tile, rows) / rates.l2_bytes, L2),
+        Part("parts to L2", stored / min(STORED, rates.l2_bytes), L2),
         Part("parts to DRAM", beyond * bytes_of(tile, rows) / rates.dram_bytes, DRAM),
     )
     if tile.kernels > 1:
@@ -73,9 +76,9 @@ def batch_of(tile: WarpTile, rows: int, parts: int) -> Batch:
 
 
 def added(tile: WarpTile, rows: int, parts: int, beyond: float, gathering: float, rates: Rates) -> tuple[Part, ...]:
-    """Of the block that arrives last, where `gathering` is the share of SMs that have one.
+    """Of the block that arrives last, where an SM has `gathering` of them at a time.
 
-    The others leave it their share of the L2, of which an SM's port takes as much as a slice gives.
+    Those that have none leave it their share of the L2, of which an SM's port takes as much as a slice gives.
     """
     batch = batch_of(tile, rows, parts)
     passes = math.ceil(rows * tile.value_dim / COLUMNS / batch.spans / tile.threads)

@@ -97,11 +97,8 @@ def predicted(
     rates = _rates(machine, min(profile.sm_count, share.blocks))
     blocks, busy, rounds = _blocks(tile, cost, share, rates)
     brought = _brought(machine, problem, tile, share, rates)
-    empty = (
-        Part("empty blocks", of("empty_block_instructions"), ""),
-        Part("turns of empty blocks", of("empty_block_trips") * rates.l2_latency, L2_LATENCY),
-    )
-    cycles = busy + brought.left * rounds + brought.added * brought.times + sum(map(CYCLES, empty)) * share.empty
+    once = (*brought.over(rounds), *_between(tile, share, rounds, rates))
+    cycles = busy + sum([sum(map(CYCLES, parts)) * times for parts, times in once])
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, share.places / share.blocks)
@@ -109,7 +106,8 @@ def predicted(
     missed = IN_STEP if lone and _keep_step(machine, problem, tile, share) else BY_ROWS
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, missed, l2_written)
     spans = tile.key_span_bytes, tile.value_span_bytes
-    memory = l2_of(machine, problem, share.slices * tile.step_keys, spans, lengths), dram
+    keys = share.slices * tile.step_keys * share.at_least.work.loaded
+    memory = l2_of(machine, problem, keys, spans, lengths), dram
     loads = Loads(round(of("block_loads")) * tile.stages * blocks[0][0].resident, lone)
     code = code_of(machine, _code_lines_of(tile, share.parts), clock)
     last, its_block = blocks[-1]
@@ -124,9 +122,20 @@ def predicted(
         at_least = of_unlike(machine, tile, cost, share, rates, clock)
     elif share.alike:
         at_least = of_waves(share.blocks, share.places, its_block.cycles / clock - alone, dram)
-    terms = partial(_terms, machine, blocks, (*brought.over(rounds), (empty, share.empty)), clock, code)
+    terms = partial(_terms, machine, blocks, once, clock, code)
     busy_seconds = cycles / clock + code.seconds
     return call_of(machine, problem, terms, memory, busy_seconds, efficiency, loads, alone, at_least, tile.kernels)
+
+
+def _between(tile: WarpTile, share: Dealt, rounds: float, rates: Rates) -> tuple[tuple[tuple[Part, ...], float], ...]:
+    """What comes between blocks of a place: those without keys, and turns of those that may share theirs."""
+    empty = (
+        Part("empty blocks", of("empty_block_instructions"), ""),
+        Part("turns of empty blocks", of("empty_block_trips") * rates.l2_latency, L2_LATENCY),
+    )
+    turn = Part("turns of blocks", of("block_turn_trips") * rates.l2_latency, L2_LATENCY)
+    own_rows = tile.threads > 0 and tile.key_warps == 1
+    return (empty, share.empty), ((turn,), max(0.0, rounds - 1) if own_rows else 0.0)
 
 
 @lru_cache(maxsize=2048)
@@ -193,15 +202,16 @@ def _brought(machine: Machine, problem: AttentionProblem, tile: WarpTile, share:
     if share.parts == 1:
         return WHOLE
     rows = min(tile.rows, problem.seq_q * tile.group)
+    resident = max([stay.resident for stay in share.stays])
     # Of all parts; the L2 holds them where the profile does not say how much it holds.
     beyond = max(0.0, 1 - machine.values.get(L2_SIZE, math.inf) / (bytes_of(tile, rows) * share.blocks))
-    leaves, sms = left(tile, rows, beyond, rates), machine.profile.sm_count
+    leaves, sms = left(tile, rows, beyond, resident, rates), machine.profile.sm_count
     # Of many tiles of rows the mean counts, and of few the one with most parts, which ends last.
     parts = max(1, round(share.blocks / share.tiles)) if share.tiles > share.places else share.parts
     if tile.kernels > 1:
         adds, times = combined(tile, share.tiles * rows / sms, parts, beyond, rates), 1.0
     else:
-        adds = added(tile, rows, parts, beyond, min(1.0, share.tiles / sms), rates)
+        adds = added(tile, rows, parts, beyond, min(share.tiles / sms, resident), rates)
         times = max(1.0, share.tiles / share.places)
     return Brought(leaves, adds, times, sum(map(CYCLES, leaves)), sum(map(CYCLES, adds)))
 

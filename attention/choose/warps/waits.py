@@ -99,7 +99,7 @@ def waits_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
     """Cycles of each WITHIN, of each ENTERING, and of each ENDING."""
     slices, of_slice = work.slices, _waits_of_a_slice(tile, cost.waiting_loads, resident, rates)
     trips = of("slice_trips") * slices + of_slice.hidden_trips * work.hidden + of("block_trips")
-    tiles = slices * tile.step_keys / tile.keys
+    tiles = work.loaded * slices * tile.step_keys / tile.keys
     ahead = min(tiles, tile.stages - 1) if tile.key_warps > 1 else 0  # their loads stand before the loop
     together = of("barrier_waits") * tiles if resident == 1 and tile.warps > SCHEDULERS else 0.0
     parted = work.parted * tile.keys if resident == 1 and tile.key_warps > 1 else 0.0

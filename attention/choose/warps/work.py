@@ -54,7 +54,8 @@ class Work(NamedTuple):
     copying of a key, its K and its V, and sectors a second time; `parted` of them beside those that its bytes would
     fill. `cold`: the share of all blocks that begin together, for which nobody has brought a mask. `beside`: blocks on
     an SM on the average, its own counted, where warps share rows and a call's blocks, all alike, begin together; else
-    none. `mean`: slices of such a call's mean block, where parts of a tile's keys are uneven.
+    none. `mean`: slices of such a call's mean block, where parts of a tile's keys are uneven. `loaded`: keys that come
+    for each that is in a slice.
     """
 
     slices: float
@@ -65,3 +66,4 @@ class Work(NamedTuple):
     cold: float = 0.0
     beside: float = 0.0
     mean: float = 0.0
+    loaded: float = 1.0
