@@ -34,12 +34,18 @@ struct Pipeline : Rows {
       for (int i = 0; i < AHEAD; ++i) fetch(i, k, v, k_next);
     if (!kQInRegisters) load_q(0, 0);
     clear_scores();
-    unrolled<kKFragments>([&](int i) {
+    const auto take_k = [&](int i) {
       if (!kQInRegisters && i % kBlocks == 0 && i / kBlocks + 1 < kDepth)
         load_q(i / kBlocks + 1, (i / kBlocks + 1) % 2);
       fetch(i + AHEAD, k, v, k_next);
       multiply_k(i);
-    });
+    };
+    if constexpr (kQInRegisters || kDepth <= 12) {  // whose builds were timed
+#pragma unroll
+      for (int i = 0; i < kKFragments; ++i) take_k(i);
+    } else {
+      unrolled<kKFragments>(take_k);
+    }
     if constexpr (kChanged) adjust<false>(work, key);
     if (FENCE) __syncwarp();
 #pragma unroll
