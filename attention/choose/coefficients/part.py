@@ -43,11 +43,11 @@ PARTS = {
         60.0, "count", "instructions of a warp that leaves its part of a tile, beside a store for each word of outputs"
     ),
     "shared_part_jumps": Coefficient(
-        2.0,
+        1.0,
         "rule",
-        "likewise where a warpgroup leaves its part, counts itself, waits and brings its share together: of one, two, "
-        "three and four the one with the least error on 507 calls below 17 us, and the least regret on sets a, b and "
-        "of use (H200)",
+        "likewise where a warpgroup leaves its part, counts itself, waits and brings its share together: of one, two "
+        "and three the one with the least regret on sets b and of use (H200), where rows are shared by the blocks that "
+        "there are",
     ),
     "part_lines": Coefficient(
         107.0, "count", "of code that a warpgroup runs through for parts: to leave, to wait, to bring together (SASS)"

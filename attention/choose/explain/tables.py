@@ -51,7 +51,7 @@ def candidates(choice: Choice) -> Table:
     elif mistrusted:
         decided = f"timings on this CPU do not confirm {mistrusted[0].variant}"
     else:
-        decided = f"within {TIE_BAND:.0%} they tie; a timed kernel goes first, then ours, then the least work to hide"
+        decided = f"within {TIE_BAND:.1%} they tie; a timed kernel goes first, then ours, then the least work to hide"
     title = f"Candidates, fastest first ({decided})"
     table = _table(
         title + (f"; {hidden} slower ones not shown" if hidden else ""), "variant", "configuration", "time", ""

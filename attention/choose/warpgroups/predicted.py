@@ -86,7 +86,8 @@ def predicted(
     readers_of_keys = readers(problem, tile_rows * tile.group, tile.group)
     work.append((Parts.of(late_of_ring(tile, step.cycles, readers_of_keys, rates)), share.keys))
     if tile.key_splits > 1:
-        work.append((Parts.of(*gathered(tile, share.parts, share.every, units, rates)), 1.0))
+        blocks = min(units, share.every // share.parts * tile.key_splits)  # those without a part of their own too
+        work.append((Parts.of(*gathered(tile, share.parts, share.every, blocks, rates)), 1.0))
     spans = BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE
     cycles = sum(parts.cycles * many for parts, many in work)
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
