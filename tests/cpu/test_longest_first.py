@@ -129,3 +129,11 @@ def test_many_packed_tiles_few_and_causal_slots_are_not_dealt_one_by_one():
     assert unevenness(slots, 128, 132, counted((15062, 64), (15062, 64))) is None
     assert unevenness(PACKED, 128, 132, lone) is None
     assert unevenness(PACKED, 128, 132, counted((3906,) * 40, (3906,) * 40)) is None
+
+
+@given(st.sampled_from((2, 4, 8, 16)), st.integers(1, 40), st.integers(2, 30))
+def test_tiles_that_heads_of_a_group_share_are_as_long_as_fewer_queries_of_one(group: int, tiles: int, units: int):
+    queries = tiles * 64 // group
+    one = replace(CAUSAL, batch=1, heads_q=3, heads_kv=3, seq_q=queries, seq_kv=queries)
+    shared = replace(one, heads_q=3 * group)
+    assert unevenness(shared, 64, units, group=group) == unevenness(one, 64 // group, units)
