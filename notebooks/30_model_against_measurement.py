@@ -20,13 +20,13 @@
 # two forwards, twice, at separate times. A problem's best is the lowest mean of both campaigns, and the **regret** of a
 # choice is how much longer it takes than the best.
 #
-# Rules of the model were chosen by such timings, so that these figures prove nothing. The H200's a-26 is of today's
-# machine code, and a-25 of the text before it, whose decode kernel copied rows that end inside of a line otherwise.
+# Rules of the model were chosen by such timings, so that these figures prove nothing. The H200's a-27 is of today's
+# machine code, and a-26 of the text before it, whose products above head dim 192 were a loop where Q is not held.
 # The H100's campaigns are of a Hopper forward that gave K back late in many builds
 # of few keys (up to 20 % longer), whose misses brought in two lines and whose heads shared no rows. A proof is set b
 # alone, drawn and timed after a freeze. Of the fifty-fourth (verdict e612b159d8b6) the choice by an H200's constants
 # lost 0.31 % on the mean and 3.1 % at worst, where 1.0 and 5 % were asked, and with timings of other problems 0.24 %;
-# of the fifty-sixth (7d0da858a9ea) 0.45, 20.6 and 0.48 %.
+# of the fifty-eighth (7882e4cd787d) 0.46, 9.5 and 0.43 %.
 # What each set before it lost on the mean is in docs/measured.md, and its verdict, the worst and other choosers in it,
 # in data/campaigns; each changed the model.
 
