@@ -9,6 +9,7 @@ line, taken in turns. A function that fails has a ratio of 0. Of a problem that 
 Pure functions: a test recomputes what they say from committed lines.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -156,10 +157,14 @@ def _ratio(
 
 def _lacks(lines: Sequence[ProblemTiming]) -> tuple[str, ...]:
     """What the lines do not say, and would have to."""
+    rivals = [tile for line in lines for tile in line.tiles if tile.variant == FLASH_4]
     without = sum(not any(tile.variant == FLASH_4 for tile in line.tiles) for line in lines)
     alone = sum(not ratios_of(line) for line in lines)
+    failed = len(rivals) if rivals and not any(tile.seconds for tile in rivals) else 0
+    reason = Counter(tile.failure for tile in rivals).most_common(1)[0][0] if failed else ""
     said = (
         (without, f"FlashAttention-4 was not asked on {without} of {counted(len(lines), 'problem')}"),
+        (failed, f"FlashAttention-4 ran on none of {counted(failed, 'problem')}, most often as: {reason}"),
         (alone, f"no candidate serves {alone} of {counted(len(lines), 'problem')}"),
     )
     return tuple(text for count, text in said if count)

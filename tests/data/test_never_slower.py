@@ -115,6 +115,14 @@ def test_what_was_not_timed_or_not_asked_is_said() -> None:
     assert not judged().met
 
 
+def test_a_rival_that_failed_everywhere_is_said() -> None:
+    """As of use-39, where a library of FlashAttention-4 had not come whole."""
+    lines = [timed(each.posed, tile(96, 1.0), peer(FLASH_4, None), door(doors.FLASH, 1.0)) for each in DRAWN]
+    assert judged(*lines).lacks == ("FlashAttention-4 ran on none of 20 problems, most often as: it does not",)
+    ran = timed(DRAWN[0].posed, tile(96, 1.0), peer(FLASH_4, 1.0), door(doors.FLASH, 1.0))
+    assert judged(ran, *lines[1:]).lacks == ()
+
+
 @pytest.fixture
 def on_file(data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:  # noqa: F811
     """A campaign of a draw of twenty problems, and what the host took."""
