@@ -190,7 +190,12 @@ def missed(rung: timings.Timing) -> float | None:
 
 def rungs() -> list[timings.Timing]:
     rows = timings.judged(paths.SHIPPED / LADDER)[0].values()
-    return [row for row in rows if row.variant == AMPERE.path]
+    return [row for row in rows if row.variant == AMPERE.path and not was_a_loop(row)]
+
+
+def was_a_loop(rung: timings.Timing) -> bool:
+    """Timed while compilers kept products of Q and K in a loop of two: today's build is another (unrolled.cuh)."""
+    return rung.problem.head_dim > 192 and not rung.config.get("q_in_registers", 1) and rung.config["ahead"] == 1
 
 
 def chose_the_rule(rung: timings.Timing) -> bool:
@@ -203,7 +208,7 @@ def test_the_clock_of_operands_brings_the_ladder_of_an_h100_within_the_goal(monk
     for clocks in (sm.OPERAND_CLOCKS, 0.0):
         monkeypatch.setattr(sm, "OPERAND_CLOCKS", clocks)
         errors = [missed(rung) for rung in rungs() if chose_the_rule(rung)]
-        assert errors.count(None) == 2
+        assert None not in errors
         within[clocks] = sum(abs(error) <= GOAL for error in errors if error is not None)
     assert within == {1.0: 39, 0.0: 28}
 
