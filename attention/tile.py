@@ -135,6 +135,11 @@ class WarpTile(NamedTuple):
         return self.key_warps * self.slice_keys
 
     @property
+    def takes_maxima(self) -> bool:
+        """Whether every slice takes its true maximum: of warps that share rows, and where it is not pipelined."""
+        return self.key_warps > 1 or not self.pipelined
+
+    @property
     def scores(self) -> int:
         """Of a warp's slice."""
         return self.warp_rows * self.slice_keys

@@ -1,7 +1,8 @@
 """How many samples each call of a problem gets: the more, the nearer it is to the fastest, and the less sure that is.
 
     LEAST                every call
-    SAMPLES              those that take no more than FAR times the best one's first samples
+    SAMPLES              those that take no more than FAR times the best one's first samples, or BESIDE times those of
+                         the best of their own kind, among which they are judged too
     as many as it takes  those within CLOSE of the fastest median, and those named, till that is known to KNOWN
 
 The least median of many calls is lower than any of them: of twenty equals whose medians are known to 1.2 %, the least
@@ -22,7 +23,7 @@ from microbench.measure.timed import Timed
 if TYPE_CHECKING:
     from microbench.device.cuda import CudaDevice
 
-FAR, LEAST = 3.0, 2
+FAR, BESIDE, LEAST = 3.0, 1.25, 2
 ENOUGH, ROUNDS_S = 5, 2.0  # samples of any other configuration at the least; seconds of one problem's samples
 CLOSE, KNOWN, MOST = 1.05, 0.005, 55
 # Of a normal spread: its standard deviation over the distance of its quartiles, and a median's error over a mean's.
@@ -35,13 +36,21 @@ def staged(
     seed: str,
     stream: int = 0,
     named: Collection[str] = (),
+    kind: Callable[[str], str] = lambda _: "",
 ) -> dict[str, Timed]:
-    """Samples of every call, taken in turns; of those `named` as many as of the fastest. Raises DeviceError."""
+    """Samples of every call, taken in turns; of those `named` as many as of the fastest. Raises DeviceError.
+
+    `kind` names those of a kind, among which a call is judged as well as among all.
+    """
     if not calls:
         return {}
     found = alternate(device, calls, f"{seed} first", stream, LEAST)
-    best = min(min(each.seconds) for each in found.values())
-    near = {name for name in calls if min(found[name].seconds) <= FAR * best}
+    least = {name: min(each.seconds) for name, each in found.items()}
+    of_kind: dict[str, float] = {}
+    for name, seconds in least.items():
+        of_kind[kind(name)] = min(seconds, of_kind.get(kind(name), seconds))
+    limit = FAR * min(least.values())
+    near = {name for name in calls if least[name] <= max(limit, BESIDE * of_kind[kind(name)])}
     each_round = sum(min(found[name].seconds) for name in near)
     samples = max(ENOUGH, min(SAMPLES, int(ROUNDS_S / each_round)))
     found |= _more(device, calls, found, near, f"{seed} more", stream, samples - LEAST)

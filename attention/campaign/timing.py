@@ -56,7 +56,8 @@ def timed(device: "CudaDevice", job: Job, seed: str) -> tuple[tuple[TileTiming, 
     stream, watch = torch.cuda.current_stream().cuda_stream, Watch(job.posed)
     with watch.over():
         replays = {key: watch.noting(key, call.replay) for key, call in calls.items()}
-        samples = staged(device, replays, seed, stream, {key for key, line in found.items() if line.is_door})
+        doors = {key for key, line in found.items() if line.is_door}
+        samples = staged(device, replays, seed, stream, doors, lambda key: found[key].variant.partition("/")[0])
     flags = sorted({flag for each in samples.values() for flag in each.flags})
     done = {key: with_samples(tile, samples.get(key)) for key, tile in found.items()}
     if job.doors:

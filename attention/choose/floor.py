@@ -19,8 +19,10 @@ from attention.choose.shares import rows_of_all, rows_read
 from attention.choose.warpgroups.predicted import rates_of
 from attention.choose.warpgroups.step import TENSOR as WGMMA
 from attention.choose.warpgroups.step import steps_of
-from attention.choose.warps.gathered import trips_of_part
+from attention.choose.warps.block import least_round
+from attention.choose.warps.gathered import cycles_of_adding, trips_of_part
 from attention.choose.warps.predicted import can as can_by_warps
+from attention.choose.warps.predicted import rates_of as rates_of_warps
 from attention.choose.warps.waits import instructions_of
 from attention.choose.warps.work import TENSOR as MMA_SYNC
 from attention.problem import AttentionProblem
@@ -55,6 +57,7 @@ def floors(
         elif isinstance(tile, WarpTile) and mma_sync:
             flops_per_clk, (rows, keys) = mma_sync, _of_warps(tile, problem, units, lengths)
             alone = _between(machine, tile, problem, units, lengths) / machine.clock_hz
+            steps = _rounds(machine, tile, problem, units, lengths) / machine.clock_hz
         else:
             found.append(0.0)
             continue
@@ -87,15 +90,29 @@ def _of_warps(tile: WarpTile, problem: AttentionProblem, units: int, lengths: Le
     return rows, max(longest / tile.key_splits, of_all / units)
 
 
+def _rounds(machine: Machine, tile: WarpTile, problem: AttentionProblem, units: int, lengths: Lengths) -> float:
+    """Cycles of the longest block's slices, whatever runs beside it: of few parts no memory takes as long."""
+    longest, _ = _keys(problem, tile.rows, tile.group, lengths)
+    least = least_round(tile, cost_of(problem), rates_of_warps(machine, units))
+    return longest / tile.key_splits / tile.step_keys * least
+
+
 def _between(machine: Machine, tile: WarpTile, problem: AttentionProblem, units: int, lengths: Lengths) -> float:
     """Cycles between the blocks of a place, beside which it loads nothing: nothing is counted of unlike lengths."""
     if lengths or problem.varlen:
         return 0.0
     longest, of_all = _keys(problem, tile.rows, tile.group, lengths)
     parts = max(1, min(tile.key_splits, int(longest) // tile.keys))
-    rounds = of_all / longest * parts // (units * tile.blocks) if longest else 0
-    left = trips_of_part(machine.values[L2_LATENCY], machine.values[DRAM_LATENCY]) if parts > 1 else 0.0
-    return max(1.0, rounds) * (instructions_of(tile) + left * (tile.kernels == 1))
+    tiles, places = of_all / longest if longest else 0.0, units * tile.blocks
+    rounds = tiles * parts // places
+    if parts == 1 or tile.kernels > 1:
+        return max(1.0, rounds) * instructions_of(tile)
+    l2_latency = machine.values[L2_LATENCY]
+    each = instructions_of(tile) + trips_of_part(l2_latency, machine.values[DRAM_LATENCY])
+    rows = min(tile.rows, problem.seq_q * tile.group)
+    # Of more tiles than there are places the mean one's parts are added, which may be fewer.
+    added = cycles_of_adding(tile, rows, parts, l2_latency) if tiles <= places else 0.0
+    return max(1.0, rounds) * each + added
 
 
 @lru_cache(maxsize=1024)  # tiles of any number of keys see as many

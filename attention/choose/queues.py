@@ -34,18 +34,22 @@ def round_of(stations: Iterable[Station], thinking: float) -> float:
 
 def round_among(asked: Sequence[tuple[float, float]], thinking: float) -> float:
     """The same by what each station is asked for, which is something, and the others that ask."""
-    in_turn = longest = 0.0
-    stations = []
+    in_turn, longest = thinking, 0.0
+    shared = []
     for demand, others in asked:
         in_turn += demand
-        if demand * (others + 1) > longest:
-            longest = demand * (others + 1)
-        stations.append((demand, others * demand, demand * demand * others))
+        if others:  # who has a station to himself never waits for it
+            longest = max(longest, demand * (others + 1))
+            shared.append((demand, others * demand, demand * demand * others))
+        else:
+            thinking += demand
     # From below, where Newton's iteration rises towards the root: the difference is convex and falls.
-    found = max(thinking + in_turn, longest)
+    found = max(in_turn, longest)
+    if not shared:
+        return found
     for _ in range(MOST):
         above, slope = thinking - found, -1.0
-        for demand, taken, bends in stations:
+        for demand, taken, bends in shared:
             free = found - taken
             above += demand * found / free
             slope -= bends / (free * free)

@@ -49,6 +49,16 @@ def test_what_is_far_behind_gets_the_least_samples_and_is_on_file_all_the_same()
         assert len(each.clocks_mhz) == len(each.power_w) == len(each.seconds)
 
 
+def test_the_best_of_a_kind_is_sampled_however_far_it_is_behind_all() -> None:
+    # Two samples of 54 and 111 us had made an H200's fastest tile of one architecture its slowest.
+    device = ScriptedDevice()
+    took = {"ours best": 20.0, "others best": 90.0, "others near": 110.0, "others far": 120.0}
+    calls = {name: spread(device, us, 0) for name, us in took.items()}
+    found = staged.staged(device, calls, "seed", kind=lambda name: name.partition(" ")[0])  # type: ignore[arg-type]
+    samples = {name: len(each.seconds) for name, each in found.items()}
+    assert samples == {"ours best": 11, "others best": 11, "others near": 11, "others far": staged.LEAST}
+
+
 def spread(device: ScriptedDevice, microseconds: float, percent: float) -> Callable[[], None]:
     """A call that takes more or less by so much, in turns."""
     times = count()

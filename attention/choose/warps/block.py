@@ -6,7 +6,7 @@ fragments of the SM's shared memory. What comes once for a block or a tile is sp
 Arithmetic takes turns with products at a scheduler, whosever they are, and exponentials run beside them but for what a
 probe saw wait (mma_sync_beside_ex2, mma_sync_beside_ffma). A warp hides its own exponentials behind its own products,
 and the reading of fragments that it fetches ahead, but not the copies of the next tile, which stand before the first of
-them; what a step with hidden keys does, it does in turn.
+them where all warps copy; what a step with hidden keys does, it does in turn.
 """
 
 import math
@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from attention.choose.coefficients.table import BYTES, PRODUCT, SCHEDULERS, of
+from attention.choose.coefficients.table import BYTES, COPY, LANES, PRODUCT, SCHEDULERS, of
 from attention.choose.queues import Station, round_among, stay, stay_among
 from attention.choose.rates import DRAM, DRAM_LATENCY, EX2, FFMA, SMEM
 from attention.choose.scores import ScoreCost
-from attention.choose.warps.waits import WAITS, waits_of
+from attention.choose.warps.waits import WAITS, waits_of, waits_of_slices
 from attention.choose.warps.work import TENSOR, Part, Rates, Work
 from attention.tile import WarpTile
 
@@ -87,6 +87,14 @@ def block_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
     return Block(found * slices + late, entered, ended, parts)
 
 
+@lru_cache(maxsize=1024)
+def least_round(tile: WarpTile, cost: ScoreCost, rates: Rates) -> float:
+    """Cycles that a slice takes at least: of a block with an SM to itself, which copies no keys."""
+    hidden = float(tile.takes_maxima)
+    _, hides, queue = _of_a_slice(tile, cost, hidden, 0.0, 1, rates)
+    return sum([demand for demand, _ in queue]) - hides + waits_of_slices(tile, cost, hidden, rates)
+
+
 def _parts(
     asked: tuple[Asked, ...],
     once: float,
@@ -144,15 +152,25 @@ def _of_a_slice(tile: WarpTile, cost: ScoreCost, hidden: float, lines: float, re
     masked = of("mask_wavefronts") * scores if cost.waiting_loads else 0.0
     # Each warp reads K and V for itself, and copies its share of a tile.
     shared = (kv_bytes + q_bytes) / rates.smem_bytes + copied + masked
+    before = 0.0 if resident > 1 and _few_copy(tile) else copied
     asked = (
         Asked(Station("products on mma.sync", products + in_turn + others, of_scheduler, TENSOR), others, in_turn),
         Asked(
             Station("exponentials", cost.special * one, of_scheduler, EX2), seen * rates.ex2_beside * min(one, products)
         ),
-        Asked(Station("operands from shared memory", shared, warps, SMEM), seen * min(shared - copied, products)),
+        Asked(Station("operands from shared memory", shared, warps, SMEM), seen * min(shared - before, products)),
     )
     queue = tuple((each.station.demand, each.station.customers - 1) for each in asked if each.station.demand)
     return Slice(asked, sum([each.hidden for each in asked]), queue)
+
+
+def _few_copy(tile: WarpTile) -> bool:
+    """Whether some warps of a block have all copies of a tile, and the others go ahead with products.
+
+    Where a row is 32 bytes more than a multiple of 64, two of four warps have those of 32 keys. All four took 2 to 5 %
+    more in the mean, and two of four with 64 keys 4 to 5 % less (H200, copying_warps.csv).
+    """
+    return tile.pipelined and tile.key_warps == 1 and tile.keys * tile.key_span_bytes < COPY * LANES * tile.warps
 
 
 def _first_loads(tile: WarpTile, work: Work, resident: int, rates: Rates) -> tuple[float, int]:

@@ -180,8 +180,7 @@ def _parts_of_rows(parts: int, most: int, least: int, mean: float) -> float:
 
 def _hidden(problem: AttentionProblem, tile: WarpTile, slices: float) -> float:
     """Slices of a block that take the masked step: all tiles that an edge meets, the first of all in any case."""
-    # Warps that share rows take the true maximum of every slice, as kernels do that are not pipelined.
-    if problem.mask != "none" or tile.key_warps > 1 or not tile.pipelined:
+    if problem.mask != "none" or tile.takes_maxima:
         return slices
     of_tile = tile.keys / tile.step_keys
     queries = tile.rows // tile.group

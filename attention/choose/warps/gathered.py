@@ -7,6 +7,7 @@ more rows than threads for them (added_parts.cuh). What the L2 does not hold of 
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from attention.choose.coefficients.table import (
     COLUMNS,
@@ -80,12 +81,8 @@ def added(tile: WarpTile, rows: int, parts: int, beyond: float, gathering: float
 
     Those that have none leave it their share of the L2, of which an SM's port takes as much as a slice gives.
     """
-    batch = batch_of(tile, rows, parts)
-    passes = math.ceil(rows * tile.value_dim / COLUMNS / batch.spans / tile.threads)
-    times = passes * math.ceil(parts / batch.parts)
+    times, passes, instructions = _adding(tile, rows, parts)
     read = bytes_of(tile, rows) * parts
-    added_up = of("added_instructions") + of("span_instructions") * (batch.spans - 1)
-    instructions = times * (of("batch_instructions") + added_up * batch.parts)
     jumps = of("part_jumps") if tile.key_warps == 1 else 0.0
     return (
         Part("parts from L2", read / min(SLOT, rates.l2_bytes / gathering), L2),
@@ -94,6 +91,22 @@ def added(tile: WarpTile, rows: int, parts: int, beyond: float, gathering: float
         Part("code of parts for the first time", jumps * rates.dram_latency, DRAM_LATENCY),
         Part("parts are added", instructions + of("pass_instructions") * passes, ""),
     )
+
+
+def cycles_of_adding(tile: WarpTile, rows: int, parts: int, l2_latency: float) -> float:
+    """The trips and the instructions of these, without what the bytes take."""
+    times, passes, instructions = _adding(tile, rows, parts)
+    return times * l2_latency + instructions + of("pass_instructions") * passes
+
+
+@lru_cache(maxsize=1024)  # a floor and a prediction ask
+def _adding(tile: WarpTile, rows: int, parts: int) -> tuple[int, int, float]:
+    """How often a thread asks for a batch, its passes over rows, and the instructions of all batches."""
+    batch = batch_of(tile, rows, parts)
+    passes = math.ceil(rows * tile.value_dim / COLUMNS / batch.spans / tile.threads)
+    times = passes * math.ceil(parts / batch.parts)
+    added_up = of("added_instructions") + of("span_instructions") * (batch.spans - 1)
+    return times, passes, times * (of("batch_instructions") + added_up * batch.parts)
 
 
 def combined(tile: WarpTile, rows: float, parts: int, beyond: float, rates: Rates) -> tuple[Part, ...]:

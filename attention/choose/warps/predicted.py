@@ -94,7 +94,7 @@ def predicted(
     machine = machine_of(profile)
     tile, cost = _resident(tile, profile.arch), cost_of(problem)
     share = dealt(problem, tile, profile.sm_count, lengths)
-    rates = _rates(machine, min(profile.sm_count, share.blocks))
+    rates = rates_of(machine, min(profile.sm_count, share.blocks))
     blocks, busy, rounds = _blocks(tile, cost, share, rates)
     brought = _brought(machine, problem, tile, share, rates)
     once = (*brought.over(rounds), *_between(tile, share, rounds, rates))
@@ -225,7 +225,7 @@ def _code_lines_of(tile: WarpTile, parts: int) -> float:
 
 
 @lru_cache(maxsize=2048)
-def _rates(machine: Machine, busy: int) -> Rates:
+def rates_of(machine: Machine, busy: int) -> Rates:
     """L2 and DRAM are shared by so many SMs, of which none takes more than its port."""
     values = dict(zip(Rates._fields[: len(NEEDED)], map(machine.value, NEEDED), strict=True))
     per_clock = busy * machine.needed_clock_hz

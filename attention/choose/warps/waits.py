@@ -119,6 +119,18 @@ def waits_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
     return within, (first, rates.dram_latency, of_slice.begin), of_slice.ends
 
 
+def waits_of_slices(tile: WarpTile, cost: ScoreCost, hidden: float, rates: Rates) -> float:
+    """Of these what comes with each slice, of which a share has keys that are hidden."""
+    of_slice = _waits_of_a_slice(tile, cost.waiting_loads, 1, rates)
+    return (
+        of_slice.products
+        + (of("slice_trips") + of_slice.hidden_trips * hidden) * rates.smem_latency
+        + of_slice.fragments * ((1 - hidden) * of_slice.late + hidden * of_slice.late_hidden)
+        + of("exponential_waits") * rates.ex2_latency
+        + of("slice_arithmetic") * rates.ffma_latency
+    )
+
+
 def _of_a_tile(tile: WarpTile) -> float:
     """Cycles behind the barrier in which warps that share rows ask for a tile ahead, beside no product of their own."""
     if tile.key_warps == 1:

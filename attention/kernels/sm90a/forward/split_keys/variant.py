@@ -99,7 +99,7 @@ def _why_not_held(problem: AttentionProblem, tile_keys: int, warpgroups: int, ar
         most -= whole.BETWEEN
     if tile_keys > most:
         return SPILLS.said(problem, most, *built, unlike_alone=True)
-    return whole.illegal(problem, config, arch)
+    return whole.unfit(problem, config, arch)
 
 
 def _as_whole(problem: AttentionProblem, tile_keys: int, warpgroups: int) -> Config:
