@@ -9,7 +9,7 @@ from attention.choose.rates import machine_of
 from attention.choose.scores import cost_of
 from attention.choose.warps.block import block_of
 from attention.choose.warps.dealt import dealt
-from attention.choose.warps.predicted import _rates
+from attention.choose.warps.predicted import rates_of
 from attention.choose.warps.work import Work
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
@@ -17,7 +17,7 @@ from microbench.results.profile import Profile
 
 CONFIG = Config((("warps", 4), ("tile_keys", 64), ("key_splits", 1), ("key_stages", 3)))
 DECODE = by_path("sm80/forward/split_keys")
-RATES = _rates(machine_of(Profile.load("h200-sxm-141gb")), 132)
+RATES = rates_of(machine_of(Profile.load("h200-sxm-141gb")), 132)
 AT_HAND = RATES._replace(dram_bytes=1e6, l2_bytes=1e6)  # loads take nothing beside their latency
 
 

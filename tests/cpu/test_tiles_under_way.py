@@ -8,7 +8,7 @@ from attention.choose.rates import machine_of
 from attention.choose.scores import cost_of
 from attention.choose.warps.block import Block, block_of
 from attention.choose.warps.dealt import dealt
-from attention.choose.warps.predicted import _keep_step, _rates
+from attention.choose.warps.predicted import _keep_step, rates_of
 from attention.choose.warps.waits import WAITS, waits_of
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
@@ -37,13 +37,13 @@ def block_at(heads: int, stages: int, keys: int = 512) -> Block:
     problem = problem_of(heads, keys)
     tile = tile_of(problem, stages)
     (stay,) = dealt(problem, tile, SMS, UNKNOWN).stays
-    return block_of(tile, cost_of(problem), stay.work, stay.resident, _rates(MACHINE, min(SMS, heads)))
+    return block_of(tile, cost_of(problem), stay.work, stay.resident, rates_of(MACHINE, min(SMS, heads)))
 
 
 @pytest.mark.parametrize("heads", [96, 128])
 def test_the_first_tile_of_many_blocks_comes_with_all_that_they_asked_for(heads: int) -> None:
     one, two = block_at(heads, 2), block_at(heads, 3)
-    assert two.entered - one.entered == pytest.approx(TILE_BYTES / _rates(MACHINE, heads).dram_share, rel=1e-6)
+    assert two.entered - one.entered == pytest.approx(TILE_BYTES / rates_of(MACHINE, heads).dram_share, rel=1e-6)
 
 
 def test_few_blocks_have_one_tile_after_the_other() -> None:
@@ -66,7 +66,7 @@ def test_tiles_that_load_no_other_one_meet_nobody(keys: int) -> None:
     def turns(stages: int) -> float:
         tile = tile_of(problem, stages)
         (stay,) = dealt(problem, tile, SMS, UNKNOWN).stays
-        waits = waits_of(tile, cost_of(problem), stay.work, 1, _rates(MACHINE, 8))
+        waits = waits_of(tile, cost_of(problem), stay.work, 1, rates_of(MACHINE, 8))
         named = dict(zip((name for name, _ in WAITS), (each for group in waits for each in group), strict=True))
         return named["turns of tiles"] / MACHINE.value("l2_latency_cycles")
 

@@ -9,7 +9,7 @@ from attention.choose.prediction import Prediction
 from attention.choose.rates import machine_of
 from attention.choose.warps.dealt import Dealt, dealt
 from attention.choose.warps.gathered import bytes_of, left
-from attention.choose.warps.predicted import _rates
+from attention.choose.warps.predicted import rates_of
 from attention.choose.warps.waits import instructions_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
@@ -75,7 +75,7 @@ def test_the_busiest_place_of_causal_rows_has_whole_blocks():
 def test_blocks_of_an_sm_leave_their_parts_through_one_port():
     problem = AttentionProblem(8, 8, 8, 256, 256, 128, dtype="bfloat16", device="cuda")
     tile = SPLIT.residents(problem, config(128, 2))
-    rates = _rates(machine_of(H200), H200.sm_count)
+    rates = rates_of(machine_of(H200), H200.sm_count)
     alone, beside = (left(tile, 64, 0.0, resident, rates)[0].cycles for resident in (1, 2))
     assert beside == 2 * alone == 2 * 1.25 * bytes_of(tile, 64) / STORED
 
