@@ -4,6 +4,7 @@ import pytest
 
 from attention.choose.model import predict
 from attention.choose.prediction import Term
+from attention.choose.scores import ScoreCost, cost_of
 from attention.choose.warpgroups.ring import late_of_ring
 from attention.choose.waves import of_waves
 from attention.problem import AttentionProblem
@@ -13,9 +14,14 @@ from tests.cpu.warpgroup_tiles import H200, OURS, RATES, made
 BOXED = WarpgroupTile(64, 2, 96, 96, q_in_registers=True, key_panel=32, value_panel=32)
 DRAM = Term("Q, K, V and out from DRAM", "memory", 100e-6, "dram_bandwidth_bytes_per_s", 4.5e12)
 
+PLAIN, WITH_ALIBI, WITH_MASK = (
+    cost_of(AttentionProblem(2, 4, 4, 1024, 1024, 128, dtype="bfloat16", device="cuda", **features))
+    for features in ({}, {"alibi": True}, {"mask": "bool"})
+)
 
-def late(tile: WarpgroupTile = BOXED, step: float = 1000.0, readers: int = 1) -> float:
-    return late_of_ring(tile, step, readers, RATES).cycles
+
+def late(tile: WarpgroupTile = BOXED, step: float = 1000.0, readers: int = 1, cost: ScoreCost = PLAIN) -> float:
+    return late_of_ring(tile, cost, step, readers, RATES).cycles
 
 
 def test_short_steps_wait_for_a_place_that_is_filled_anew_and_long_ones_do_not() -> None:
@@ -48,3 +54,15 @@ def test_waves_are_of_rows_whose_keys_are_more_than_a_ring_holds() -> None:
     config = made({"tile_keys": 64, "warpgroups": 2, "stages": 2, "q_in_registers": 0})
     of_long, of_short = ({term.term for term in predict(H200, each, OURS, config).terms} for each in (long, short))
     assert "waves of like blocks" in of_long and "waves of like blocks" not in of_short
+
+
+def test_keys_that_are_given_back_behind_a_softmax_come_later() -> None:
+    short, long = BOXED._replace(keys=64, value_dim=128), BOXED._replace(keys=112, value_dim=128)
+    assert late(short, 400.0, 9, WITH_ALIBI) > late(short, 400.0, 9)
+    assert late(long, 400.0, 9, WITH_ALIBI) == late(long, 400.0, 9)  # ptxas gives K of so many back before it
+
+
+def test_rows_of_a_mask_come_late_behind_short_steps_alone() -> None:
+    ahead = BOXED._replace(mask_ahead=True)
+    assert late(ahead, 600.0, 9, WITH_MASK) > late(BOXED, 600.0, 9, WITH_MASK)
+    assert late(ahead, 4000.0, 9, WITH_MASK) == 0

@@ -15,6 +15,7 @@ from attention.choose.coefficients.part import PARTS
 BYTES = 2  # of float16 and bfloat16
 PRODUCT = 2  # FLOP of one multiply-add
 GROUP_ROWS = 64  # M of wgmma
+FIRST_KEYS, FIRST_VALUES = 96, 64  # up to so many keys, of more value columns, K is given back first (kKeysFirst)
 LANES = 32
 LINE = 128  # bytes of a line of L2, and of the widest panel that TMA swizzles
 SECTOR = 32  # of which four are a line

@@ -84,7 +84,7 @@ def predicted(
         work.append((Parts.of(*mask_of_rows(tile, cost, rates)), longer * share.rows))
         work.append((Parts.of(code_anew(machine, lines)), share.rows))
     readers_of_keys = readers(problem, tile_rows * tile.group, tile.group)
-    work.append((Parts.of(late_of_ring(tile, step.cycles, readers_of_keys, rates)), share.keys))
+    work.append((Parts.of(late_of_ring(tile, cost, step.cycles, readers_of_keys, rates)), share.keys))
     if tile.key_splits > 1:
         blocks = min(units, share.every // share.parts * tile.key_splits)  # those without a part of their own too
         work.append((Parts.of(*gathered(tile, share.parts, share.every, blocks, rates)), 1.0))
