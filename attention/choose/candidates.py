@@ -27,9 +27,9 @@ KEY_SPLITS = "key_splits"  # the axis of a kernel whose blocks may share keys
 # 32 96.4 % are within 3 % of the best, and by 1 % 96.2.
 TIE_BAND = 0.005
 # Torch's seconds are off by 6 to 10 % in the mean, as little is known of its inside, and ours by 5 % (corrections.py).
-# (H200, each set by the timings of others) 6 are below 0.9 of the best with 0.15, 5 with 0.25 and with 0.4; 97.0 % are
-# within 3 % with any. Of the 800 problems of use 4 to 7 (H100) 6 are below with 0.15, 7 with 0.2, and 9 without.
-# are 97.0 % with any. Of the 800 problems of use 4 to 7 (H100) 6 with 0.15, 7 with 0.2, and 9 without.
+# A wrong pick of torch's costs up to half of a short call, and the host three times ours. Of 3,789 calls of use 22 to
+# 41 (H200, each set by the timings of others) 6 are below 0.9 of the best with 0.15, 5 with 0.25 and with 0.4; 97.0 %
+# are within 3 % with any. Of the 800 problems of use 4 to 7 (H100) 6 are below with 0.15, 7 with 0.2, and 9 without.
 DOUBT_OF_TORCH = 0.25
 
 
