@@ -14,9 +14,9 @@ from tests.cpu.warpgroup_tiles import H200, OURS, RATES, made
 BOXED = WarpgroupTile(64, 2, 96, 96, q_in_registers=True, key_panel=32, value_panel=32)
 DRAM = Term("Q, K, V and out from DRAM", "memory", 100e-6, "dram_bandwidth_bytes_per_s", 4.5e12)
 
-PLAIN, WITH_ALIBI, WITH_MASK = (
+PLAIN, WITH_ALIBI = (
     cost_of(AttentionProblem(2, 4, 4, 1024, 1024, 128, dtype="bfloat16", device="cuda", **features))
-    for features in ({}, {"alibi": True}, {"mask": "bool"})
+    for features in ({}, {"alibi": True})
 )
 
 
@@ -60,9 +60,3 @@ def test_keys_that_are_given_back_behind_a_softmax_come_later() -> None:
     short, long = BOXED._replace(keys=64, value_dim=128), BOXED._replace(keys=112, value_dim=128)
     assert late(short, 400.0, 9, WITH_ALIBI) > late(short, 400.0, 9)
     assert late(long, 400.0, 9, WITH_ALIBI) == late(long, 400.0, 9)  # ptxas gives K of so many back before it
-
-
-def test_rows_of_a_mask_come_late_behind_short_steps_alone() -> None:
-    ahead = BOXED._replace(mask_ahead=True)
-    assert late(ahead, 600.0, 9, WITH_MASK) > late(BOXED, 600.0, 9, WITH_MASK)
-    assert late(ahead, 4000.0, 9, WITH_MASK) == 0

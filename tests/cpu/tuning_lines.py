@@ -12,7 +12,7 @@ from tests.cpu.campaign_rows import GPU, HOPPER
 
 HERE = Here(GPU, "580.95.05", "2.11.0+cu128")
 POSED = parse("prefill 4 16 16 4096 4096 128 bf16 causal")
-SLOW_TILE = Config((("tile_keys", 80), ("warpgroups", 2), ("stages", 2), ("q_in_registers", 1)))
+SLOW_TILE = Config((("tile_keys", 64), ("warpgroups", 2), ("stages", 2), ("q_in_registers", 1)))
 CUDNN, FLASH, EFFICIENT = "peer/torch_cudnn", "peer/torch_flash", "peer/torch_efficient"
 
 

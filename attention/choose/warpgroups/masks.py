@@ -41,13 +41,6 @@ def mask_of_rows(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> tuple[Pa
     )
 
 
-def mask_comes(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> float:
-    """Cycles from when rows of a mask are asked for until they are there; 0 where none come ahead."""
-    if not tile.mask_ahead:
-        return 0.0
-    return of("box_trips") * rates.dram_latency + _bytes(tile, cost) / rates.l2_bytes
-
-
 def mask_lines(tile: WarpgroupTile, cost: ScoreCost) -> float:
     """Of code, beside what a warpgroup runs through without a mask, of rows that have several tiles of keys."""
     of_bools = of("seeded_bool_lines") * tile.keys if tile.seeded and cost.mask_bytes == 1 else 0.0

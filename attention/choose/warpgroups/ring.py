@@ -5,22 +5,20 @@ K and one of V, box by box, and the boxes come. Where nobody else has brought th
 head dim 96, whose rows are three boxes, took 6 % longer with tiles of 64 keys than of 128 beside what their steps take.
 
 With ALiBi K's place is given back behind a softmax, not before it (kKeysFirst in config.cuh, and so ptxas has it):
-tiles of 64 keys came 4 % too fast beside 96 on 28 problems. A mask's rows have one place: they are asked for when those
-before are read, a step ahead, and come by TMA too. Tiles of 64 keys came 6 % too fast, 20 at worst.
+tiles of 64 keys came 4 % too fast beside 96 on 28 problems.
 """
 
 from attention.choose.coefficients.table import BYTES, FIRST_KEYS, FIRST_VALUES, GROUP_ROWS, of
 from attention.choose.rates import DRAM_LATENCY
 from attention.choose.scores import ScoreCost
 from attention.choose.warpgroups.handed import asks_alone
-from attention.choose.warpgroups.masks import mask_comes
 from attention.choose.warpgroups.parts import Part, Rates
 from attention.choose.warpgroups.step import product_of
 from attention.tile import WarpgroupTile
 
 
 def late_of_ring(tile: WarpgroupTile, cost: ScoreCost, step: float, readers: int, rates: Rates) -> Part:
-    """Cycles that a tile of keys, which so many blocks read, or its mask comes later than a `step` has use for it."""
+    """Cycles that a tile of keys comes later than a `step` before would let it be read, which so many blocks read."""
     asks = asks_alone(tile.head_dim, tile.key_panel) + asks_alone(tile.value_dim, tile.value_panel)
     trip = rates.l2_latency + (rates.dram_latency - rates.l2_latency) / readers
     comes = of("box_trips") * trip + BYTES * tile.keys * tile.head_dim / rates.l2_bytes
@@ -28,5 +26,4 @@ def late_of_ring(tile: WarpgroupTile, cost: ScoreCost, step: float, readers: int
     if cost.distances and tile.warpgroups == 2 and tile.keys <= FIRST_KEYS and tile.value_dim > FIRST_VALUES:
         scores = tile.warpgroups * GROUP_ROWS * tile.keys
         turn += rates.product_latency + scores * (cost.special / rates.ex2 + cost.distances / rates.ffma)
-    longest = max(turn / tile.stages, mask_comes(tile, cost, rates))
-    return Part("tiles of a ring", "ring", max(0.0, longest - step), DRAM_LATENCY)
+    return Part("tiles of a ring", "ring", max(0.0, turn / tile.stages - step), DRAM_LATENCY)
