@@ -1,9 +1,9 @@
-"""What kernels of ours take at least: a launch, and memory or the products of the busiest SM, whichever takes longer.
+"""What kernels of ours take at least: a launch, and memory, the busiest SM's products or the longest block's slices.
 
 A prediction counts all of it too, and whatever it adds takes longer: keys come in whole tiles, exponentials and loads
 stand beside or behind products, DRAM gives some bytes again, and the clock falls. What a block of warps does between
-two others is counted as well, since of few queries all tiles wait for the same bytes. So none is below its floor, which
-takes a tenth of the time.
+two others is counted as well, and how parts are added up, since of few queries all tiles wait for the same bytes. So
+none is below its floor, which takes a tenth of the time.
 """
 
 from collections.abc import Sequence

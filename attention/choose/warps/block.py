@@ -87,7 +87,7 @@ def block_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
     return Block(found * slices + late, entered, ended, parts)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=2048)
 def least_round(tile: WarpTile, cost: ScoreCost, rates: Rates) -> float:
     """Cycles that a slice takes at least: of a block with an SM to itself, which copies no keys."""
     hidden = float(tile.takes_maxima)

@@ -99,7 +99,7 @@ def cycles_of_adding(tile: WarpTile, rows: int, parts: int, l2_latency: float) -
     return times * l2_latency + instructions + of("pass_instructions") * passes
 
 
-@lru_cache(maxsize=1024)  # a floor and a prediction ask
+@lru_cache(maxsize=2048)  # a floor and a prediction ask
 def _adding(tile: WarpTile, rows: int, parts: int) -> tuple[int, int, float]:
     """How often a thread asks for a batch, its passes over rows, and the instructions of all batches."""
     batch = batch_of(tile, rows, parts)
