@@ -140,6 +140,11 @@ class WarpTile(NamedTuple):
         return self.key_warps > 1 or not self.pipelined
 
     @property
+    def asks_for_idle(self) -> bool:
+        """Whether each slice asks if its warp has rows: where blocks may share keys, and warps share no rows."""
+        return self.pipelined and self.threads > 0 and self.key_warps == 1
+
+    @property
     def scores(self) -> int:
         """Of a warp's slice."""
         return self.warp_rows * self.slice_keys

@@ -33,6 +33,21 @@ CODE = {
         "takes) and where it stores (20 to 60)",
     ),
     "warp_dim_lines": Coefficient(0.3, "count", "for each number of a row of K and of V, beside those"),
+    "idle_code_lines": Coefficient(
+        55.0,
+        "count",
+        "beside those where blocks may share keys: up to the last product 40 to 66 more, of head dims 136 to 256 in the "
+        "same tiles (NVRTC 13.0)",
+    ),
+    "idle_instructions": Coefficient(
+        20.0,
+        "count",
+        "of a slice there, which asks whether its warp has rows and finds addresses again: 9 to 25 more than where it "
+        "does not (SASS of seven builds)",
+    ),
+    "idle_hidden_instructions": Coefficient(
+        25.0, "count", "beside these of a slice with hidden keys: 43 to 51 more in all where causal, 7 where not"
+    ),
     "few_code_lines": Coefficient(
         125.0,
         "count",

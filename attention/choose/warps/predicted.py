@@ -219,9 +219,11 @@ def _brought(machine: Machine, problem: AttentionProblem, tile: WarpTile, share:
 def _code_lines_of(tile: WarpTile, parts: int) -> float:
     """Lines of code that a call of so many parts runs through for the first time."""
     both = tile.head_dim + tile.value_dim
-    if tile.key_warps == 1:
-        return of("warp_code_lines") + of("warp_dim_lines") * both
-    return of("few_code_lines") + of("few_dim_lines") * both + (of("few_part_lines") if parts > 1 else 0.0)
+    of_parts = of("few_part_lines") if parts > 1 else 0.0
+    if tile.key_warps > 1:
+        return of("few_code_lines") + of("few_dim_lines") * both + of_parts
+    more = of("idle_code_lines") + of_parts if tile.asks_for_idle else 0.0
+    return of("warp_code_lines") + of("warp_dim_lines") * both + more
 
 
 @lru_cache(maxsize=2048)

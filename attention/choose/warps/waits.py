@@ -112,7 +112,7 @@ def waits_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
         of("slice_arithmetic") * slices * rates.ffma_latency,
         of_slice.mask_trips * (slices + together) * latency,
         of("turn_trips") * (tiles - ahead) * rates.l2_latency,
-        tiles * of_slice.of_tile - ahead * of("tile_instructions"),
+        tiles * of_slice.of_tile - ahead * of("tile_instructions") + _asked_of_idle(tile, work),
         tiles * of("parted_line_waits") * parted,
     )
     first = of_slice.first_bytes * (1 - 1 / work.readers) * resident / rates.l2_bytes
@@ -137,6 +137,13 @@ def _of_a_tile(tile: WarpTile) -> float:
         return 0.0
     copies = BYTES * tile.keys * (tile.head_dim + tile.value_dim) / COPY / tile.threads
     return of("tile_instructions") + of("copy_instructions") * copies
+
+
+def _asked_of_idle(tile: WarpTile, work: Work) -> float:
+    """Cycles of slices that ask whether their warp has rows, and whether these see them."""
+    if not tile.asks_for_idle:
+        return 0.0
+    return of("idle_instructions") * work.slices + of("idle_hidden_instructions") * work.hidden
 
 
 def _ends(tile: WarpTile, resident: int) -> tuple[float, float]:
