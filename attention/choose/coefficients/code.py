@@ -36,8 +36,8 @@ CODE = {
     "idle_code_lines": Coefficient(
         55.0,
         "count",
-        "beside those where blocks may share keys: up to the last product 40 to 66 more in the same tiles, of head dims "
-        "136 to 256 (NVRTC 13.0)",
+        "beside those where blocks may share keys: up to the last product 40 to 66 more in the same tiles, of head "
+        "dims 136 to 256 (NVRTC 13.0)",
     ),
     "idle_instructions": Coefficient(
         20.0,
