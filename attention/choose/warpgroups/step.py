@@ -1,7 +1,7 @@
 """What a tile of keys costs W warpgroups that share an SM, and what lies around the tiles of a tile of rows.
 
 products    of all warpgroups interleave, instruction by instruction: they end together, and softmaxes begin together;
-            of three, the first softmax runs beside the scores of the others
+            of three, the first softmax runs beside what is left of the others' scores
 a step      W qk, then max(latency + exposed integers + W exponentials + waits, W pv), of three W - 1 exponentials; of a
             lone warpgroup pv, exponentials and arithmetic take turns but for what probes saw hide
 searched    every tile beside a mask that no TMA brings: maxima are exposed integers, and conversions follow a step
@@ -73,8 +73,8 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     if groups == 1:
         special = _beside_own_products(tile, cost, pv, rates)
     elif not few and not cost.integers:
-        # The first one's softmax begins behind its own scores, when those of the others are multiplied.
-        special -= min(special / groups, (groups - 1) * one)
+        # The first one's softmax begins behind its own scores, when what is left of the others' is multiplied.
+        special -= min(special / groups, (groups - 1) * one) * of("others_scores")
     softmax = latency + integers + special + loads + turn
     waits = (
         Part("waits for products", "product waits", of("product_waits") * latency, LATENCY),
