@@ -127,8 +127,8 @@ TABLE = {
     "others_scores": Coefficient(
         0.65,
         "rule",
-        "of three warpgroups the share of two others' scores that are multiplied beside the first one's softmax: as its "
-        "own end theirs have begun. With all of them three came 1 to 4 % too fast beside two, and 6 with a softcap at "
+        "of three warpgroups the share of two others' scores that are multiplied beside the first one's softmax: as "
+        "its own end theirs have begun. With all of them three came 1 to 4 % too fast beside two, 6 with a softcap at "
         "head dim 128. Of 0.5 to 1 the one with the least regret on sets b",
     ),
     "crossed_ends": Coefficient(
