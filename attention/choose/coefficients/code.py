@@ -39,6 +39,13 @@ CODE = {
         "beside those where blocks may share keys: up to the last product 40 to 66 more in the same tiles, of head "
         "dims 136 to 256 (NVRTC 13.0)",
     ),
+    "hidden_panel_instructions": Coefficient(
+        200.0,
+        "rule",
+        "cycles of 16 further rows of a warp in a slice with hidden keys: 85 to 97 instructions that no score asks for "
+        "(SASS of four builds), behind each other. Causal calls of up to 1024 tokens missed 400 of two such, at head "
+        "dims 72 to 96. Of 100 to 400 the one with the least error on sets b",
+    ),
     "idle_instructions": Coefficient(
         20.0,
         "count",

@@ -112,7 +112,7 @@ def waits_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
         of("slice_arithmetic") * slices * rates.ffma_latency,
         of_slice.mask_trips * (slices + together) * latency,
         of("turn_trips") * (tiles - ahead) * rates.l2_latency,
-        tiles * of_slice.of_tile - ahead * of("tile_instructions") + _asked_of_idle(tile, work),
+        tiles * of_slice.of_tile - ahead * of("tile_instructions") + _of_own_rows(tile, work),
         tiles * of("parted_line_waits") * parted,
     )
     first = of_slice.first_bytes * (1 - 1 / work.readers) * resident / rates.l2_bytes
@@ -139,11 +139,17 @@ def _of_a_tile(tile: WarpTile) -> float:
     return of("tile_instructions") + of("copy_instructions") * copies
 
 
-def _asked_of_idle(tile: WarpTile, work: Work) -> float:
-    """Cycles of slices that ask whether their warp has rows, and whether these see them."""
-    if not tile.asks_for_idle:
+def _of_own_rows(tile: WarpTile, work: Work) -> float:
+    """Cycles of slices where warps have rows of their own: at hidden keys each panel of rows but the first has its own.
+
+    Where blocks may share keys, slices ask whether their warp has rows, and whether these see them.
+    """
+    if tile.takes_maxima:
         return 0.0
-    return of("idle_instructions") * work.slices + of("idle_hidden_instructions") * work.hidden
+    panels = of("hidden_panel_instructions") * (tile.warp_rows / FRAGMENT - 1) * work.hidden
+    if not tile.asks_for_idle:
+        return panels
+    return panels + of("idle_instructions") * work.slices + of("idle_hidden_instructions") * work.hidden
 
 
 def _ends(tile: WarpTile, resident: int) -> tuple[float, float]:
