@@ -1,4 +1,4 @@
-"""Tiles of Hopper's forward that lost to others on every call on file are not chosen, and say why."""
+"""Tiles that lost to others on every call on file are not chosen, and say why."""
 
 import pytest
 
@@ -7,6 +7,7 @@ from attention.variant import Config, by_path
 from microbench.machine.arch import by_name
 
 FORWARD, PARTS = by_path("sm90a/forward/warp_specialised"), by_path("sm90a/forward/split_keys")
+WARPS = by_path("sm80/forward/software_pipelined")
 
 
 def against(head_dim: int, keys: int, held: int) -> str | None:
@@ -33,3 +34,23 @@ def test_parts_of_keys_have_their_own_tiles() -> None:
         if PARTS.illegal and not PARTS.illegal(problem, config, by_name("sm90a"))
     }
     assert 144 in legal
+
+
+def by_warps(head_dim: int, warps: int, arch: str = "sm90a") -> str | None:
+    problem = AttentionProblem(2, 8, 8, 2048, 2048, head_dim, dtype="bfloat16", device="cuda")
+    assert WARPS.illegal is not None
+    return WARPS.illegal(problem, Config((("warps", warps), ("tile_keys", 32))), by_name(arch))
+
+
+@pytest.mark.parametrize(("head_dim", "warps"), [(64, 4), (144, 8), (192, 8)])
+def test_a_barrier_every_32_keys_is_for_where_64_do_not_fit(head_dim: int, warps: int) -> None:
+    assert by_warps(head_dim, warps) == "meets a barrier every 32 keys, where 64 fit"
+
+
+@pytest.mark.parametrize(("head_dim", "warps"), [(96, 4), (144, 4), (192, 4), (256, 8)])
+def test_others_meet_one_every_32_keys(head_dim: int, warps: int) -> None:
+    assert by_warps(head_dim, warps) is None
+
+
+def test_eight_warps_keep_32_keys_where_shared_memory_holds_no_64() -> None:
+    assert by_warps(160, 8, "sm80") is not None and by_warps(160, 8, "sm86") is None
