@@ -47,4 +47,18 @@ MASKS = {
         "to L2 while blocks that share a mask meet, and while they part: a cluster barrier that releases what was "
         "written, 0.7 us of an empty kernel on an H100 for four trips. Of 4 and 8 the one with the least error",
     ),
+    "pair_trips": Coefficient(
+        3.5,
+        "rule",
+        "to DRAM from where both blocks of a pair have read rows of a mask to the coming of the next: steps of less "
+        "than 2300 to 2500 cycles missed 100 to 600 at value dims of more than 64, longer ones and blocks by "
+        "themselves none (18 problems of sets b; 96 keys took 15 % more than 112 in set 64). Of 2000 to 2600 cycles "
+        "all from 2300 on have the same regret",
+    ),
+    "late_of_pair": Coefficient(
+        0.4,
+        "rule",
+        "of the cycles that a step is shorter than that: one of two warpgroups waits while the other one computes. Of "
+        "0.3 to 0.8 the one with the least regret on sets b, and 0.3 with it",
+    ),
 }

@@ -37,7 +37,7 @@ from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.laid_out import mask_laid_out
 from attention.choose.warpgroups.masks import mask_of_rows
 from attention.choose.warpgroups.parts import Parts, Rates
-from attention.choose.warpgroups.ring import late_of_ring
+from attention.choose.warpgroups.ring import late_of_pair, late_of_ring
 from attention.choose.warpgroups.step import LATENCY, TENSOR, steps_of
 from attention.choose.waves import of_waves
 from attention.features.mask import element_bytes
@@ -84,7 +84,8 @@ def predicted(
         work.append((Parts.of(*mask_of_rows(tile, cost, rates)), longer * share.rows))
         work.append((Parts.of(code_anew(machine, lines)), share.rows))
     readers_of_keys = readers(problem, tile_rows * tile.group, tile.group)
-    work.append((Parts.of(late_of_ring(tile, cost, step.cycles, readers_of_keys, rates)), share.keys))
+    late = late_of_ring(tile, cost, step.cycles, readers_of_keys, rates), late_of_pair(tile, step.cycles, rates)
+    work.append((Parts.of(*late), share.keys))
     if tile.key_splits > 1:
         blocks = min(units, share.every // share.parts * tile.key_splits)  # those without a part of their own too
         work.append((Parts.of(*gathered(tile, share.parts, share.every, blocks, rates)), 1.0))

@@ -27,3 +27,12 @@ def late_of_ring(tile: WarpgroupTile, cost: ScoreCost, step: float, readers: int
         scores = tile.warpgroups * GROUP_ROWS * tile.keys
         turn += rates.product_latency + scores * (cost.special / rates.ex2 + cost.distances / rates.ffma)
     return Part("tiles of a ring", "ring", max(0.0, turn / tile.stages - step), DRAM_LATENCY)
+
+
+def late_of_pair(tile: WarpgroupTile, step: float, rates: Rates) -> Part:
+    """Likewise of a mask's rows that two blocks share, which are asked for as soon as both have read the last ones.
+
+    Beside K and V of one panel of 64 numbers they came in time.
+    """
+    turn = of("pair_trips") * rates.dram_latency if tile.share > 1 and tile.value_dim > FIRST_VALUES else 0.0
+    return Part("rows of a pair's mask", "ring", of("late_of_pair") * max(0.0, turn - step), DRAM_LATENCY)

@@ -77,7 +77,9 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     if tile.key_warps > 1 and count <= held:
         begun = begun._replace(beside=max(1.0, count / units), mean=every.total / count)
     full = (Stay(begun, tile.blocks, rounds),) if rounds else ()
-    last = (Stay(begun, math.ceil(rest / units), 1.0),) if rest else ()
+    # Parts end together, and the next ones fill the SMs that were first.
+    together = tile.blocks if rounds and parts > 1 else math.ceil(rest / units)
+    last = (Stay(begun, together, 1.0),) if rest else ()
     all_of_it = every.total, empty, count, tiles, parts, held
     equal = Dealt((*full, *last), alone, *all_of_it, alike=True)
     if every.longest == every.shortest:
