@@ -45,6 +45,17 @@ def test_blocks_that_all_see_alike_come_in_waves_and_others_do_not() -> None:
     assert dealt(SQUARE, tile, 132).alike and not dealt(replace(SQUARE, causal=True), tile, 132).alike
 
 
+def test_parts_of_a_second_round_fill_the_sms_that_were_first_and_whole_tiles_spread() -> None:
+    problem = replace(SQUARE, batch=1, heads_q=40, heads_kv=40)  # 320 tiles of rows
+    few = replace(problem, heads_q=20, heads_kv=20)
+    parts, whole = OURS.residents(few, config(2)), OURS.residents(problem, config(1))
+    assert parts is not None and whole is not None
+    of_parts, of_whole = dealt(few, parts, 132), dealt(problem, whole, 132)
+    assert of_parts.blocks == of_whole.blocks == 320 and of_parts.places == 264
+    assert [each.resident for each in of_parts.stays] == [2, 2]
+    assert [each.resident for each in of_whole.stays] == [2, 1]
+
+
 def test_ever_more_blocks_without_keys_take_ever_longer() -> None:
     few = replace(SQUARE, seq_q=1, seq_kv=128)
     seconds = [predict(H200, few, OURS, config(each)).seconds for each in (2, 16, 64)]

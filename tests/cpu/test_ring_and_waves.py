@@ -5,7 +5,7 @@ import pytest
 from attention.choose.model import predict
 from attention.choose.prediction import Term
 from attention.choose.scores import ScoreCost, cost_of
-from attention.choose.warpgroups.ring import late_of_ring
+from attention.choose.warpgroups.ring import late_of_pair, late_of_ring
 from attention.choose.waves import of_waves
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile
@@ -31,6 +31,14 @@ def test_short_steps_wait_for_a_place_that_is_filled_anew_and_long_ones_do_not()
 def test_more_boxes_come_later_and_a_longer_ring_waits_less() -> None:
     assert late() > late(BOXED._replace(key_panel=96, value_panel=96))
     assert late() > late(BOXED._replace(stages=4))
+
+
+def test_rows_of_a_mask_come_late_to_short_steps_of_a_pair() -> None:
+    pair = BOXED._replace(mask_ahead=True, share=2)
+    assert late_of_pair(pair, 1300.0, RATES).cycles > late_of_pair(pair, 2000.0, RATES).cycles > 0.0
+    assert late_of_pair(pair, 2600.0, RATES).cycles == 0.0
+    assert late_of_pair(pair._replace(share=1), 1300.0, RATES).cycles == 0.0
+    assert late_of_pair(pair._replace(value_dim=64), 1300.0, RATES).cycles == 0.0
 
 
 def test_keys_that_others_have_brought_come_sooner() -> None:

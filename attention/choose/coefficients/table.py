@@ -124,6 +124,12 @@ TABLE = {
         "7 % too fast at head dims 80 to 192 (H200). Of none, one and two the one with the least regret on set a and "
         "the sets of use",
     ),
+    "distances_begin": Coefficient(
+        200.0,
+        "rule",
+        "cycles of each tile of keys with ALiBi, beside those of its scores: 64 keys came 4 to 5 % too fast beside 96 "
+        "at head dims 64, 128 and 192 (43 problems of sets b), which 150 to 280 explain",
+    ),
     "others_scores": Coefficient(
         0.65,
         "rule",

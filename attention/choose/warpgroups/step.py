@@ -96,6 +96,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         *(each._replace(cycles=shown * each.cycles) for each in waits),
         *((rescaled,) if cost.rescales else ()),
         *mask_of_step(tile, cost, rates),
+        *((Part("distances of a tile", "distances", of("distances_begin"), ""),) if cost.distances else ()),
     )
     following = handed(tile, keys.cycles, values, rates)
     # Each of two searches its first tile; under an edge the second one's product hides some of the first one's search.
