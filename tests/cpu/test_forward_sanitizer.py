@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from attention.verify import __main__ as program
 from attention.verify import sanitizer
@@ -97,6 +98,8 @@ def test_tensors_are_judged_on_the_host_as_they_were() -> None:
     case = next(case for case in CASES if case.problem.mask != "none")
     tensors = tensors_of(case, CPU, exact=True)
     held = on_host(tensors)
-    assert held.query.equal(tensors.query) and (held.extras.sinks is None) == (tensors.extras.sinks is None)
+    assert (held.extras.sinks is None) == (tensors.extras.sinks is None)
     assert held.extras.mask is not None and tensors.extras.mask is not None
-    assert held.extras.mask.equal(tensors.extras.mask)
+    # What no call may read is NaN.
+    for here, there in ((held.query, tensors.query), (held.extras.mask, tensors.extras.mask)):
+        torch.testing.assert_close(here, there, rtol=0, atol=0, equal_nan=True)
